@@ -30,6 +30,10 @@
  *     are short. A peer that may remember a stream to it is forgotten early only if the number of
  *     the next first stream, which counts the time, is another one for as long as it may: so it
  *     does not take new data for data that it has had.
+ * I7. No psn is used twice in a stream: after STREAM_PSNS psns the stream is OUTGOING_LAST, and the
+ *     next message begins the next one. A stream that its open messages make STREAM_END times as
+ *     long ends, and they have failed. The timer sees both (timers.c): it runs within a timeout as
+ *     long as frames are in flight, and no link carries the remaining 2^30 psns meanwhile.
  */
 #ifndef TRANSPORT_PEER_H
 #define TRANSPORT_PEER_H
@@ -52,9 +56,12 @@
 #define PSN_KNOWN      (3 * STREAM_IDLE) /* so is one that was used, after the last data */
 #define PSN_STREAMS    (1u << 14)        /* begin with one psn, at most */
 #define PSN_TICK_SHIFT 24                /* ns, of peer->told */
-/* These as the transport has them: divided by options.haste. */
+#define STREAM_PSNS    (1u << 30)        /* after these no message begins in a stream (I7), */
+#define STREAM_END     3u                /* after so many times as many it ends */
+/* These as the transport has them: times divided by options.haste, psns as options say. */
 struct spans {
 	uint64_t stream_idle, stream_memory, peer_memory, psn_life, psn_fresh, psn_known;
+	uint32_t stream_psns;
 };
 
 #define STREAM_TICK    (UINT64_C(1) << 22) /* ns in which the number of a first stream grows by 1 */
@@ -94,8 +101,12 @@ enum address_state { ADDRESS_UNKNOWN, ADDRESS_KNOWN, ADDRESS_LAPSED, ADDRESS_END
  *     OPEN ---- first frame after STREAM_IDLE ---> FIRST, of the next stream
  *     FIRST --- messages that have begun fail ---> CLOSED
  *     OPEN ---- messages that have begun fail ---> CLOSED
+ *     OPEN ---- STREAM_PSNS are used ------------> LAST: no message begins in it
+ *     LAST ---- no message is open, and nothing
+ *               is in flight, or messages that
+ *               have begun fail -----------------> CLOSED
  */
-enum outgoing_state { OUTGOING_CLOSED, OUTGOING_FIRST, OUTGOING_OPEN };
+enum outgoing_state { OUTGOING_CLOSED, OUTGOING_FIRST, OUTGOING_OPEN, OUTGOING_LAST };
 
 /* The stream from a peer. GAP: `received` has bits, because a frame is missing before them.
  * GIVEN_UP: only the first frames of a later stream are accepted. NONE: this life of the peer has
@@ -366,8 +377,10 @@ static inline void address_turn(struct peer *peer, enum address_state to)
 
 static inline void outgoing_turn(struct peer *peer, enum outgoing_state to)
 {
-	assert(to == OUTGOING_CLOSED ||
-		(to == OUTGOING_OPEN) == (peer->outgoing == OUTGOING_FIRST));
+	assert(to == OUTGOING_LAST
+			? peer->outgoing == OUTGOING_OPEN
+			: to == OUTGOING_CLOSED ||
+				  (to == OUTGOING_OPEN) == (peer->outgoing == OUTGOING_FIRST));
 	peer->outgoing = to;
 }
 

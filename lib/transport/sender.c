@@ -270,7 +270,11 @@ static bool fill_start(struct filling *filling)
 
 static void fill_starts(struct filling *filling)
 {
-	while (filling->peer->waiting.head && fill_start(filling))
+	const struct peer *peer = filling->peer;
+
+	if (peer->outgoing == OUTGOING_LAST)
+		return;
+	while (peer->waiting.head && fill_start(filling))
 		;
 }
 
@@ -397,6 +401,18 @@ static inline bool stream_over(const struct transport *transport, const struct p
 	return peer->outgoing == OUTGOING_CLOSED ||
 	       (!peer->open.head &&
 		       transport->now - peer->data_sent >= transport->spans.stream_idle);
+}
+
+/* The stream has used its psns (peer.h I7). Returns true if the next frame must wait until all that
+ * was sent on it is acknowledged. */
+static bool stream_last(struct peer *peer)
+{
+	if (peer->outgoing != OUTGOING_LAST || peer->open.head)
+		return false;
+	if (peer->flight)
+		return true;
+	outgoing_turn(peer, OUTGOING_CLOSED);
+	return false;
 }
 
 /* Does the peer take a stream that begins with the psn that it told, as far as this process knows?
@@ -738,7 +754,7 @@ static bool sender_may_keep(const struct transport *transport, const struct peer
 {
 	uint64_t shares = pool_taken(&transport->flight_pool) + 1u;
 
-	if (transport->in_flight < transport->in_flight_shared || peer->outgoing != OUTGOING_OPEN)
+	if (transport->in_flight < transport->in_flight_shared || peer->outgoing < OUTGOING_OPEN)
 		return true;
 	return transport->in_flight < transport->in_flight_max &&
 	       peer_in_flight(peer) * shares < transport->in_flight_max;
@@ -752,7 +768,7 @@ static enum step sender_step(struct transport *transport, struct peer *peer)
 		return step;
 	if (peer->flight && peer->flight->lost_count != 0)
 		return sender_repeat(transport, peer);
-	if (!sender_has_work(peer) || psn_asked(transport, peer))
+	if (!sender_has_work(peer) || stream_last(peer) || psn_asked(transport, peer))
 		return STEP_NOTHING;
 	if (!sender_open(transport, peer))
 		return STEP_STALLED;

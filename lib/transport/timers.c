@@ -59,6 +59,20 @@ static void psn_age(const struct transport *transport, struct peer *peer)
 		peer->stale = true;
 }
 
+/* The stream to it must end before its psns come again (peer.h I7). */
+static void psns_spend(struct transport *transport, struct peer *peer)
+{
+	const uint32_t used = peer->tx_next - peer->first;
+
+	if (peer->outgoing == OUTGOING_OPEN && used >= transport->spans.stream_psns)
+		outgoing_turn(peer, OUTGOING_LAST);
+	if (peer->outgoing != OUTGOING_LAST || used / STREAM_END < transport->spans.stream_psns)
+		return;
+	log_debug(LOG_TRANSPORT, "%s: what is sent to %u:%u needs more frames than a stream has",
+		transport->port->name, peer->process.nid, peer->process.pid);
+	peer_fail_begun(transport, peer, TRANSPORT_DEAD);
+}
+
 /* The program names another process, and never hears the reason otherwise. */
 static void alone_tell(struct transport *transport, const struct peer *peer)
 {
@@ -79,6 +93,7 @@ static void peer_run(struct transport *transport, struct peer *peer)
 	silence_note(transport, peer);
 	generation_turn(transport, transport->spans.psn_life);
 	psn_age(transport, peer);
+	psns_spend(transport, peer);
 	if (peer->asking && !address_run(transport, peer)) {
 		alone_tell(transport, peer);
 		peer_fail(transport, peer, TRANSPORT_UNREACHABLE);

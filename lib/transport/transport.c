@@ -102,14 +102,17 @@ static bool self_make(struct transport *transport)
 	return true;
 }
 
-static struct spans spans_of(uint32_t haste)
+static struct spans spans_of(const struct transport_options *options)
 {
+	uint32_t haste = RTE_MAX(options->haste, 1u);
+
 	return (struct spans){.stream_idle = STREAM_IDLE / haste,
 		.stream_memory = STREAM_MEMORY / haste,
 		.peer_memory = PEER_MEMORY / haste,
 		.psn_life = PSN_LIFE / haste,
 		.psn_fresh = PSN_FRESH / haste,
-		.psn_known = PSN_KNOWN / haste};
+		.psn_known = PSN_KNOWN / haste,
+		.stream_psns = options->stream_psns ? options->stream_psns : STREAM_PSNS};
 }
 
 struct transport *transport_create(const struct transport_options *options, struct port *port,
@@ -124,7 +127,7 @@ struct transport *transport_create(const struct transport_options *options, stru
 	memset(transport, 0, sizeof(*transport));
 	owner_take(&transport->owner);
 	transport->options = *options;
-	transport->spans = spans_of(RTE_MAX(options->haste, 1u));
+	transport->spans = spans_of(options);
 	transport->port = port;
 	transport->clock = clock;
 	transport->upcalls = *upcalls;

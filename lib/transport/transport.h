@@ -185,6 +185,7 @@ struct transport_options {
 	/* What the times for which streams and peers are remembered (peer.h) are divided by, in
 	 * simulations; 0 is 1. All peers must have the same, and peer_timeout be divided, too. */
 	uint32_t haste;
+	uint32_t stream_psns; /* in simulations, instead of STREAM_PSNS (peer.h); 0: no other */
 	uint32_t peers_max;
 	/* Nobody else knows it. All zero, in tests: peers are told to begin their streams with
 	 * first_psn. */

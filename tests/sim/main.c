@@ -68,6 +68,7 @@ static void usage(FILE *file)
 		"acknowledge it\n"
 		"  --haste N        divides by N the times after which streams and peers are "
 		"forgotten, and PTL_PEER_TIMEOUT\n"
+		"  --psns N         a stream to a peer ends after N frames\n"
 		"  --adversary      one on the links repeats frames of the whole run, and holds "
 		"frames back\n"
 		"  --help           this text\n"
@@ -102,6 +103,7 @@ enum {
 	OPTION_FRAME,
 	OPTION_SILENT,
 	OPTION_HASTE,
+	OPTION_PSNS,
 	OPTION_ADVERSARY,
 	OPTION_HELP,
 	OPTION_VERSION
@@ -134,6 +136,7 @@ static const struct option long_options[] = {
 	{"frame", required_argument, NULL, OPTION_FRAME},
 	{"silent", required_argument, NULL, OPTION_SILENT},
 	{"haste", required_argument, NULL, OPTION_HASTE},
+	{"psns", required_argument, NULL, OPTION_PSNS},
 	{"adversary", no_argument, NULL, OPTION_ADVERSARY},
 	{"help", no_argument, NULL, OPTION_HELP},
 	{"version", no_argument, NULL, OPTION_VERSION},
@@ -256,6 +259,9 @@ static void option_take(struct options *options, int option)
 		break;
 	case OPTION_HASTE:
 		scenario->haste = (uint32_t)number_read(optarg, 1, 1000);
+		break;
+	case OPTION_PSNS:
+		scenario->stream_psns = (uint32_t)number_read(optarg, 1, 1 << 30);
 		break;
 	case OPTION_ADVERSARY:
 		scenario->adversary = true;

@@ -895,6 +895,7 @@ struct engine *__wrap_engine_create(const struct engine_options *options)
 	};
 	/* The setting has a minimum, and says how long programs are patient: it stays. */
 	mine.transport.haste = current->simulation->haste;
+	mine.transport.stream_psns = current->simulation->stream_psns;
 	mine.transport.peer_timeout = current->simulation->peer_timeout;
 	if (current->settings->wrap) {
 		current->entropy = prng_mix(current->entropy);

@@ -69,6 +69,7 @@ struct plan {
 	uint64_t cluster_interval;
 	uint64_t peer_timeout;
 	uint32_t haste;
+	uint32_t stream_psns;
 	bool unprotected;
 	bool expect;
 	uint64_t event_memory;
@@ -395,6 +396,7 @@ static void plan_run(const struct plan *plan, uint64_t seed, bool tracing, struc
 		.node_count = plan->nodes,
 		.peer_timeout = plan->peer_timeout / plan->haste,
 		.haste = plan->haste,
+		.stream_psns = plan->stream_psns,
 		.tracing = tracing,
 		.hash = seed,
 	};
@@ -974,6 +976,7 @@ static void plan_override(struct plan *plan, const struct scenario_options *opti
 	if (options->frame)
 		network->frame_size = options->frame;
 	plan->silent = options->silent;
+	plan->stream_psns = options->stream_psns;
 	plan->haste = options->haste ? options->haste : 1;
 	if (options->haste)
 		plan_hasten(plan);

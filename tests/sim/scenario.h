@@ -25,8 +25,9 @@ struct scenario_options {
 	uint64_t slice_run; /* ns, both or neither */
 	uint64_t slice_wait;
 	bool adversary;
-	uint32_t haste;  /* what times are divided by; 0: 1 */
-	uint32_t silent; /* processes that ask for data and never acknowledge it */
+	uint32_t haste;       /* what times are divided by; 0: 1 */
+	uint32_t stream_psns; /* of transport_options */
+	uint32_t silent;      /* processes that ask for data and never acknowledge it */
 	double drop;
 	double burst;
 	double duplicate;

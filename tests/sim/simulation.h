@@ -39,6 +39,7 @@ struct simulation {
 	struct cluster *cluster; /* NULL: none; never together with anything else */
 	uint64_t peer_timeout;   /* ns, divided by haste */
 	uint32_t haste;          /* of transport_options */
+	uint32_t stream_psns;    /* of the same */
 	bool tracing;            /* writes every frame and event to standard output */
 	/* the workload has ended, or taken too long: no more tasks and no more trouble */
 	bool over;

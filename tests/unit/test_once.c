@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* test_once.c - whole transports: no stream begins twice, and no frame is delivered twice, however
- * late; and peers that live and are silent go on without a failure all the same (peer.h I5).
+ * late; and peers that live and are silent go on without a failure all the same (peer.h I5). No psn
+ * is used twice in a stream (I7).
  *
- * Covers: lib/transport/receiver.c, lib/transport/address.c, lib/transport/life.c.
+ * Covers: lib/transport/receiver.c, lib/transport/address.c, lib/transport/life.c,
+ * lib/transport/sender.c, lib/transport/timers.c.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -163,7 +165,13 @@ static void stream__is_not_begun_again_when_a_life_was_thought_over(void **state
 	network_destroy(network);
 }
 
-/* Each may have forgotten the other, or not, or only one of the two. */
+static uint64_t asks_sent(const struct network *network, unsigned node)
+{
+	return network->nodes[node].counters.asks_sent;
+}
+
+/* Each may have forgotten the other, or not, or only one of the two. No silence costs either more
+ * than one question. */
 static void peers__silent_for_any_time_go_on_without_a_failure(void **state)
 {
 	struct network *network = once_network(true);
@@ -171,6 +179,7 @@ static void peers__silent_for_any_time_go_on_without_a_failure(void **state)
 	(void)state;
 	for (unsigned i = 0; i < 400; i++) {
 		unsigned from = network_random(network) % 3 == 0;
+		uint64_t asked[] = {asks_sent(network, 0), asks_sent(network, 1)};
 
 		network_send(network, from, !from, 100);
 		if (network_random(network) % 2 == 0)
@@ -181,6 +190,8 @@ static void peers__silent_for_any_time_go_on_without_a_failure(void **state)
 		network_pass(network, network_random(network) % (260 * SECOND));
 		assert_int_equal(network->nodes[0].failed[TRANSPORT_RESTARTED], 0);
 		assert_int_equal(network->nodes[1].failed[TRANSPORT_RESTARTED], 0);
+		assert_true(asks_sent(network, 0) <= asked[0] + 1);
+		assert_true(asks_sent(network, 1) <= asked[1] + 1);
 	}
 	network_check(network);
 	network_destroy(network);
@@ -190,21 +201,20 @@ static void peers__silent_for_any_time_go_on_without_a_failure(void **state)
 static void question__comes_once_after_a_long_silence(void **state)
 {
 	struct network *network = once_network(true);
-	const struct transport_counters *counters = &network->nodes[1].counters;
 	uint64_t asked;
 
 	(void)state;
 	network_send(network, 1, 0, 100);
 	assert_true(network_run(network, SECOND));
-	asked = counters->asks_sent;
+	asked = asks_sent(network, 1);
 	network_pass(network, 85 * SECOND);
 	network_send(network, 1, 0, 100);
 	assert_true(network_run(network, SECOND));
-	assert_int_equal(counters->asks_sent, asked);
+	assert_int_equal(asks_sent(network, 1), asked);
 	network_pass(network, 95 * SECOND);
 	network_send(network, 1, 0, 100);
 	assert_true(network_run(network, SECOND));
-	assert_int_equal(counters->asks_sent, asked + 1);
+	assert_int_equal(asks_sent(network, 1), asked + 1);
 	assert_int_equal(network->nodes[0].begun, 3);
 	network_check(network);
 	network_destroy(network);
@@ -241,6 +251,115 @@ static void stream__goes_on_while_its_psn_is_good(void **state)
 	generation__turns_meanwhile(false, 2, 1);
 }
 
+/* --- psns */
+
+/* The stream to node 0 goes on as if so many of its psns had been used. */
+static struct peer *psns_used(struct network *network, uint32_t used)
+{
+	struct peer *to =
+		peer_table_find(&network->nodes[1].transport->peers, network->nodes[0].self);
+	struct peer *from =
+		peer_table_find(&network->nodes[0].transport->peers, network->nodes[1].self);
+
+	assert_null(to->flight);
+	assert_int_equal(to->tx_next, from->rx_next);
+	to->tx_una = to->tx_next = from->rx_next = to->first + used;
+	return to;
+}
+
+/* Sends messages of so many bytes without a pause. */
+static void messages_follow(struct network *network, unsigned count, uint64_t length)
+{
+	for (unsigned i = 0; i < count; i++) {
+		if (i % 4 == 0)
+			network_pass(network, 5 * MICROSECOND);
+		network_send(network, 1, 0, length);
+	}
+}
+
+static void stream__ends_when_its_psns_are_used(void **state)
+{
+	struct network *network = once_network(true);
+	struct node *node = &network->nodes[0];
+	struct peer *peer;
+	uint16_t stream;
+
+	(void)state;
+	network_send(network, 1, 0, 100);
+	assert_true(network_run(network, SECOND));
+	peer = psns_used(network, STREAM_PSNS - 500);
+	stream = peer->tx_stream;
+	network_send(network, 1, 0, 100);
+	assert_true(network_run(network, SECOND));
+	messages_follow(network, 3000, 1300);
+	assert_true(network_run(network, SECOND));
+	assert_int_equal((uint16_t)(peer->tx_stream - stream), 1);
+	assert_true(peer->tx_next - peer->first < 3000);
+	assert_int_equal(node->begun, 3002);
+	network_check(network);
+	all_repeat(network);
+	assert_int_equal(node->begun, 3002);
+	network_destroy(network);
+}
+
+/* Messages that begin later wait for the end of what was sent. */
+static void message__ends_in_the_stream_that_it_began_in(void **state)
+{
+	struct network *network = network_standard(2, network_seed());
+	struct node *node = &network->nodes[0];
+	struct peer *peer;
+	uint16_t stream;
+
+	(void)state;
+	network->faults.delay = 10 * MICROSECOND;
+	network->options.stream_psns = 1000;
+	network_start(network);
+	network_send(network, 1, 0, 100);
+	assert_true(network_run(network, SECOND));
+	peer = psns_used(network, 500);
+	stream = peer->tx_stream;
+	network_send(network, 1, 0, NETWORK_PATTERN / 2);
+	while (peer->outgoing != OUTGOING_LAST) {
+		assert_int_not_equal(peer->queued, 0);
+		network_step(network);
+	}
+	network_send(network, 1, 0, 100);
+	while (peer->open.head) {
+		assert_int_equal(peer->tx_stream, stream);
+		network_step(network);
+	}
+	assert_int_equal(node->begun, 2);
+	assert_true(network_run(network, SECOND));
+	assert_int_equal(node->begun, 3);
+	assert_int_equal((uint16_t)(peer->tx_stream - stream), 1);
+	network_check(network);
+	network_destroy(network);
+}
+
+static void message__that_needs_more_psns_than_a_stream_has_fails(void **state)
+{
+	struct network *network = once_network(true);
+	struct node *node = &network->nodes[0];
+	struct peer *peer;
+
+	(void)state;
+	network_send(network, 1, 0, 100);
+	assert_true(network_run(network, SECOND));
+	peer = psns_used(network, STREAM_END * STREAM_PSNS - 500);
+	node->lost_ok = 1;
+	network->faults.delay = MILLISECOND;
+	network_send(network, 1, 0, NETWORK_PATTERN / 2);
+	assert_true(network_run(network, SECOND));
+	network_send(network, 1, 0, 100);
+	assert_true(network_run(network, SECOND));
+	assert_int_equal(network->nodes[1].failed[TRANSPORT_DEAD], 1);
+	assert_int_equal(network->nodes[1].done, 2);
+	assert_int_equal(node->begun, 3);
+	assert_int_equal(node->ended_badly, 1);
+	assert_true(peer->tx_next - peer->first < 10);
+	network_destroy(network);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -251,6 +370,9 @@ int main(void)
 		cmocka_unit_test(peers__silent_for_any_time_go_on_without_a_failure),
 		cmocka_unit_test(question__comes_once_after_a_long_silence),
 		cmocka_unit_test(stream__goes_on_while_its_psn_is_good),
+		cmocka_unit_test(stream__ends_when_its_psns_are_used),
+		cmocka_unit_test(message__ends_in_the_stream_that_it_began_in),
+		cmocka_unit_test(message__that_needs_more_psns_than_a_stream_has_fails),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
