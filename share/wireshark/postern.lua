@@ -586,7 +586,7 @@ local function header_show(buffer, tree, header)
 	if header.ack_valid then
 		tree:add(f["marks"], buffer(59, 1))
 	end
-	if header.first or header.type == PONG then
+	if header.first and header.type ~= RESET or header.type == PONG then
 		tree:add_le(f[header.type == PONG and "ping.largest" or "first"], buffer(60, 4))
 	elseif header.type == TELL then
 		tree:add_le(f["told"], buffer(60, 4))

@@ -33,16 +33,19 @@ def counter(text, name):
     return 0
 
 
+def content(path):
+    with open(path, "rb") as file:
+        return file.read()
+
+
 def captured(name):
     """The frames of a pcapng file."""
-    with open(name, "rb") as file:
-        content = file.read()
-    at = 0
-    while at < len(content):
-        kind, length = struct.unpack_from("<II", content, at)
+    blocks, at = content(name), 0
+    while at < len(blocks):
+        kind, length = struct.unpack_from("<II", blocks, at)
         if kind == 6:
-            size, = struct.unpack_from("<I", content, at + 20)
-            yield content[at + 28:at + 28 + size]
+            size, = struct.unpack_from("<I", blocks, at + 20)
+            yield blocks[at + 28:at + 28 + size]
         at += length
 
 
@@ -360,6 +363,30 @@ class Made(Case):
         self.assertEqual((ack["marks"], bool(ack["congestion"])), (["1"], True))
         self.assertEqual((later["marks"], bool(later["congestion"])), (["1"], False))
 
+    def test_psns_that_are_told_come_with_their_generation(self):
+        near, far = (1, 10), (2, 20)
+        put = struct.pack("<BBHI", 4, 24, 0, 0) + struct.pack("<BBHIIIQ", PUT, 0, 0, 0, 0, 0, 0)
+        write_pcap(self.file, [
+            header(ASK, 0, 64, far, near, (7, 0), (5, 70), (1000, 0, 0)),
+            header(ASK, 2, 64, far, near, (7, 0), (6, 70), (1000, 0, 0), first=11),
+            header(TELL, 0, 64, near, far, (9, 7), (6, 70), (50, 1000, 0), first=22, streams=(333, 0)),
+            header(DATA, 16 | 2 | 4, 64 + len(put), far, near, (7, 9), (23, 44), (1001, 0, 0), first=22, padding=put, records=1, streams=(8, 555)),
+            header(DATA, 16 | 2 | 4 | 32, 64 + len(put), far, near, (7, 9), (23, 44), (1002, 50, 0), first=22, padding=put, records=1, streams=(8, 6)),
+            header(RESET, 2, 64, near, far, (9, 7), (0, 23), (51, 0, 0), streams=(9, 8)),
+        ])
+        fields = ("first", "told", "generation", "stream", "ack", "ack_stream")
+        rows = self.sound("question", "response_in", *fields)
+        self.assertEqual([[row[name] for name in fields] for row in rows], [
+            [[], [], [], [], [], []],
+            [["11"], [], [], [], [], []],
+            [[], ["22"], ["333"], [], [], []],
+            [["22"], ["44"], ["555"], ["8"], [], []],
+            [["22"], [], [], ["8"], ["44"], ["6"]],
+            [[], [], [], ["9"], ["23"], ["8"]],
+        ])
+        self.assertEqual([row["response_in"] for row in rows[:2]], [[], ["3"]])
+        self.assertEqual(rows[1]["question"], rows[2]["question"])
+
     def test_what_was_sent_first_may_arrive_when_it_has_been_sent_again(self):
         near, far = (1, 10), (2, 20)
         put = struct.pack("<BBHI", 4, 24, 0, 0) + struct.pack("<BBHIIIQ", PUT, 0, 0, 0, 0, 0, 0)
@@ -498,10 +525,7 @@ class Agreement(Case):
 
     def test_the_corpus_has_each_frame_as_the_dissector_shows_it(self):
         directory = os.path.join(SOURCE, "tests/fuzz/corpus/frame")
-        frames = []
-        for name in sorted(os.listdir(directory)):
-            with open(os.path.join(directory, name), "rb") as file:
-                frames.append(file.read())
+        frames = [content(os.path.join(directory, name)) for name in sorted(os.listdir(directory))]
         # The dissector takes frames by their EtherType, which the decoder does not look at.
         write_pcap(self.file, [frame[:12] + b"\x88\xb5" + frame[14:] for frame in frames])
         rows = self.rows(self.file, "postern", "version", "type", "malformed", "checksum.bad", "record.kind", "msg.kind", "flags.sealed",
@@ -510,7 +534,10 @@ class Agreement(Case):
         self.assertEqual({value for row in sound for value in row["type"]}, {str(value) for value in range(1, 11)})
         self.assertEqual({value for row in sound for value in row["record.kind"]}, {str(value) for value in range(1, 7)})
         self.assertLessEqual({str(value) for value in range(14, 18)}, {value for row in sound for value in row["msg.kind"]})
-        self.assertTrue(any(row["flags.sealed"] in (["True"], ["1"]) for row in rows))
+        for name in ("flags.sealed", "flags.will"):
+            self.assertTrue(any(row[name] in (["True"], ["1"]) for row in rows))
+        directory = os.path.join(SOURCE, "tests/fuzz/corpus/message")
+        self.assertLessEqual(set(range(14, 18)), {content(os.path.join(directory, name))[0] for name in os.listdir(directory)})
 
     # kind, detail, cookie, match bits, value, requested length, operation, handle, offset
     SOUND = ((14, 7, 3, 4, 5, 0, 6, 7, 0), (14, 3, 3, 4, 0, 0, 0, 0, 0), (15, 31, 0, 0, 0, 0, 6, 0, 0), (15, 34, 3, 0, 0, 0, 0, 0, 0),

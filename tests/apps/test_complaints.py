@@ -7,11 +7,22 @@ Covers: pmd-glue/driver.c.
 import glob
 import os
 import resource
+import socket
+import struct
 import subprocess
 
 import programs
 
 DEVICE = "net_null0"  # for which DPDK must start
+
+
+def candidates(pid):
+    """The UDP ports that a process may have: doc/wire.md, section 2."""
+    for number in range(8 * pid + 1, 8 * pid + 9):
+        number = number * 0x9e3779b97f4a7c15 % 2 ** 64
+        number = (number ^ number >> 30) * 0xbf58476d1ce4e5b9 % 2 ** 64
+        number = (number ^ number >> 27) * 0x94d049bb133111eb % 2 ** 64
+        yield 20480 + ((number >> 32) * 1024 >> 32)
 
 
 class Complaints(programs.Case):
@@ -35,6 +46,21 @@ class Complaints(programs.Case):
     def test_dpdk_is_not_asked_for_help(self):
         for word in ("--help", "-h", "--hel"):
             self.expect(self.info(PTL_EAL_ARGS=word), 1, word, "remove it")
+
+    def test_a_process_of_another_version_is_named_once_a_minute(self):
+        address = self.all_users()
+        nid, = struct.unpack("!I", socket.inet_aton(address))
+        server = self.start("postern-perf", "--server", "--pid", "7", PTL_IFACE_NAME=f"udp:{address}")
+        self.await_line(server, f"Serving at {nid}:7")
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as older:
+            older.bind((address, next(candidates(9))))
+            for _ in range(3):
+                for port in candidates(7):
+                    older.sendto(struct.pack("<BBHI4I", 4 << 4 | 3, 0, 64, 0, nid, 7, nid, 9) + bytes(40), (address, port))
+        said = server.stderr.readline()
+        self.assertIn(f"{nid}:9 speaks version 4 of the wire, this process 5: install the same release on both", said)
+        server.terminate()
+        self.assertNotIn("version", self.finish(server)[2])
 
     def test_settings_without_effect_are_warned_about(self):
         self.expect(self.info(PTL_IP="10.0.0.1/24"), 0, "PTL_IP has no effect without PTL_ENCAP=udp")
