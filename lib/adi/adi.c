@@ -354,7 +354,8 @@ static bool job_together(void)
 	return barrier_listed(START_TIME) || (snprintf(adi.job.why, sizeof(adi.job.why),
 						      "not all of the %u processes in "
 						      "PTL_ADI_HOSTS were there within 60 s: start "
-						      "each of them, with the same list",
+						      "each of them, with the same list and "
+						      "as the same user",
 						      adi.job.size),
 						     false);
 }

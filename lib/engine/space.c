@@ -37,11 +37,13 @@ void space_deny(struct space *space, struct process from, const struct message_h
 		return;
 	space->denied[space->denied_count++] = from;
 	log_info("interface %" PRIu32 ": a message from %" PRIu32 ":%" PRIu32 " of user %" PRIu32
-		 " to Portal %" PRIu32 " was dropped, because %s does not admit it; let this "
-		 "program, which is user %" PRIu32 "'s, admit that user, or all users (further "
-		 "drops of that process are only counted, in %s)",
-		space->interface, from.nid, from.pid, header->uid, header->portal, by, space->uid,
-		counter);
+		 " to Portal %" PRIu32 " was dropped, because %s does not admit it; %s (this "
+		 "program is user %" PRIu32 "'s; further drops of that process are only counted, "
+		 "in %s)",
+		space->interface, from.nid, from.pid, header->uid, header->portal, by,
+		space->two_sided ? "run both programs as one user, as two-sided messages want it"
+				 : "let this program admit that user, or all users",
+		space->uid, counter);
 }
 
 static bool lists_create(struct space *space)

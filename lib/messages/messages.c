@@ -541,6 +541,7 @@ static void news_handle(struct messages *messages, const struct news *news)
 		messages->pending--;
 		messages->options.answered(messages->options.owner, item,
 			news->verdict == TIER_OK              ? GREETING_TAKEN
+			: news->verdict == TIER_PERMISSION    ? GREETING_DENIED
 			: news->verdict == TIER_UNDELIVERABLE ? GREETING_LOST
 							      : GREETING_REFUSED);
 		break;

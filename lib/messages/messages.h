@@ -143,6 +143,7 @@ struct greeting {
 enum greeting_result {
 	GREETING_TAKEN,
 	GREETING_REFUSED, /* the process has no place for it, or is not ready yet */
+	GREETING_DENIED,  /* the process is another user's */
 	GREETING_LOST     /* the process is not there */
 };
 

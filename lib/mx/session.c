@@ -507,6 +507,9 @@ void session_answered(void *owner, struct greeting *greeting, enum greeting_resu
 	else if (request && result == GREETING_REFUSED) {
 		request->due = endpoint_now() + AGAIN;
 		request->refused = true;
+	} else if (request && result == GREETING_DENIED) {
+		request->denied = true;
+		request->code = MX_STATUS_ENDPOINT_CLOSED;
 	} else if (request && result == GREETING_LOST)
 		request->code = greeting->to.nid == endpoint->self.nid
 					? MX_STATUS_ENDPOINT_CLOSED
@@ -708,6 +711,7 @@ static struct request *connect_begin(struct mx_endpoint *endpoint, uint32_t nid,
 	request->token = ++endpoint->tokens;
 	request->filter = filter;
 	request->code = MX_STATUS_PENDING;
+	request->denied = false;
 	request->end = endpoint_now() + PATIENCE;
 	if (id >= ENDPOINT_IDS) {
 		request_complete(request, MX_STATUS_BAD_ENDPOINT);
@@ -762,7 +766,7 @@ static bool connect_done(void *context)
 	return request->done;
 }
 
-static mx_return_t connect_code(mx_status_code_t code, const char **text)
+static mx_return_t connect_code(mx_status_code_t code, bool denied, const char **text)
 {
 	switch (code) {
 	case MX_STATUS_BAD_KEY:
@@ -772,7 +776,8 @@ static mx_return_t connect_code(mx_status_code_t code, const char **text)
 		*text = "no endpoint has such an id; give one below 1,024";
 		return MX_BAD_ENDPOINT_ID;
 	case MX_STATUS_ENDPOINT_CLOSED:
-		*text = "the peer has no such endpoint open; open it first";
+		*text = denied ? "the endpoint is another user's; run both programs as one user"
+			       : "the peer has no such endpoint open; open it first";
 		return MX_CONNECTION_FAILED;
 	case MX_STATUS_NO_RESOURCES:
 		*text = no_memory;
@@ -792,6 +797,7 @@ mx_return_t mx_connect(mx_endpoint_t endpoint, uint64_t nic_id, uint32_t endpoin
 	const char *text;
 	mx_return_t code;
 	uint32_t nid;
+	bool denied;
 
 	if (!endpoint_enter_blocking(endpoint, name, &code))
 		return code;
@@ -807,9 +813,10 @@ mx_return_t mx_connect(mx_endpoint_t endpoint, uint64_t nic_id, uint32_t endpoin
 		link_remove(&request->link);
 	if (status == MX_STATUS_SUCCESS)
 		*addr = request->peer;
+	denied = request->denied;
 	request_give(request);
 	if (status != MX_STATUS_SUCCESS) {
-		code = connect_code(status, &text);
+		code = connect_code(status, denied, &text);
 		return endpoint_fail(endpoint, code, name, text);
 	}
 	endpoint_leave(endpoint);

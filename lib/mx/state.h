@@ -98,6 +98,7 @@ struct request {
 	uint64_t token; /* REQUEST_CONNECT: names it to the peer */
 	uint64_t due;   /* when it is asked again, ns */
 	bool refused;   /* the peer is not ready */
+	bool denied;    /* the peer is another user's */
 	uint64_t end;   /* when it fails, ns */
 	uint32_t filter;
 	struct map_vector *vector;

@@ -82,10 +82,10 @@ class Case(unittest.TestCase):
         pid = os.getpid()
         return f"127.{pid >> 16 & 255}.{pid >> 8 & 255}.{pid & 255}"
 
-    def other_user(self, name, *words):
+    def other_user(self, name, *words, **settings):
         """Run by another user, at the same address."""
         return subprocess.run([program(name), *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=TIMEOUT,
-                              env=environment(PTL_IFACE_NAME=f"udp:{self.all_users()}", XDG_RUNTIME_DIR=""), check=False, user=OTHER_USER)
+                              env=environment(PTL_IFACE_NAME=f"udp:{self.all_users()}", XDG_RUNTIME_DIR="", **settings), check=False, user=OTHER_USER)
 
     def await_line(self, process, part):
         for line in process.stdout:

@@ -49,6 +49,16 @@ class Hello(programs.Case):
         self.assertEqual(code, 0, err)
         self.assertIn("says: Hello from the other side.", out)
 
+    @unittest.skipUnless(os.getuid() == 0, "another user's program is started by root")
+    def test_an_endpoint_of_mx_says_that_it_is_another_user_s(self):
+        waits = self.start("examples/pingpong_mx", PTL_IFACE_NAME=f"udp:{self.all_users()}", PTL_LOG_LEVEL="info", PTL_MX_HOSTNAME="here")
+        self.await_line(waits, "here:0")
+        done = self.other_user("examples/pingpong_mx", "here:0", PTL_MX_HOSTNAME="here")
+        self.assertEqual(done.returncode, 255)
+        self.assertIn("the endpoint is another user's; run both programs as one user", done.stderr)
+        waits.kill()
+        self.assertRegex(self.finish(waits)[2], f"of user {programs.OTHER_USER} .*run both programs as one user, as two-sided messages")
+
     def test_a_greeting_that_nobody_takes_is_told(self):
         self.server()
         done = programs.run("examples/hello", "send", "1:1", **self.node())

@@ -501,7 +501,7 @@ static void puts_of_other_users(struct rig *rig)
 static void put__of_a_user_who_is_not_admitted_is_told_once_for_each_process(void **state)
 {
 	struct rig *rig = *state;
-	char wanted[200];
+	char wanted[256];
 	const char *lines;
 
 	assert_string_equal(lines_of(puts_of_other_users, rig), "");
@@ -509,8 +509,8 @@ static void put__of_a_user_who_is_not_admitted_is_told_once_for_each_process(voi
 	lines = lines_of(puts_of_other_users, rig);
 	snprintf(wanted, sizeof(wanted),
 		"a message from 8:81 of user %u to Portal 0 was dropped, because the entry of "
-		"access control that it names does not admit it; let this program, which is user "
-		"%u's, admit that user",
+		"access control that it names does not admit it; let this program admit that user, "
+		"or all users (this program is user %u's;",
 		RIG_UID + 1, RIG_UID);
 	assert_int_equal(lines_with(lines, wanted), 1);
 	assert_int_equal(lines_with(lines, "dropped_access_denied)\n"), DENIED_MOST);
