@@ -4,6 +4,7 @@
  * Covers: pmd-glue/port.c, lib/mx/endpoint.c. */
 #include "fixture.h"
 
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -87,6 +88,23 @@ static void any_endpoint_of_a_second_process(void **state)
 	assert_ok(mx_finalize());
 }
 
+/* mx_close_endpoint() leaves a thread as it was: it can be cancelled. */
+static void closing_an_endpoint_leaves_the_thread_alone(void **state)
+{
+	mx_endpoint_t endpoint;
+	int cancels;
+
+	(void)state;
+	assert_ok(mx_init());
+	assert_ok(mx_open_endpoint(MX_ANY_NIC, MX_ANY_ENDPOINT, FILTER, NULL, 0, &endpoint));
+	assert_int_equal(pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, &cancels), 0);
+	assert_int_equal(cancels, PTHREAD_CANCEL_ENABLE);
+	assert_ok(mx_close_endpoint(endpoint));
+	assert_int_equal(pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, &cancels), 0);
+	assert_int_equal(cancels, PTHREAD_CANCEL_ENABLE);
+	assert_ok(mx_finalize());
+}
+
 static void lonely_run(void)
 {
 	(void)setenv("PTL_PEER_TIMEOUT", "1s", 1);
@@ -119,6 +137,7 @@ int main(int count, char **words)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(any_endpoint_of_a_second_process),
+		cmocka_unit_test(closing_an_endpoint_leaves_the_thread_alone),
 		cmocka_unit_test(a_process_without_a_node_is_told),
 	};
 

@@ -313,6 +313,16 @@ void network_inject(struct network *network, unsigned to, const void *bytes, uin
 	node_arrive(&network->nodes[to], frame);
 }
 
+void network_inject_pieces(
+	struct network *network, unsigned to, const void *bytes, uint32_t length, uint32_t first)
+{
+	struct rte_mbuf *frame = frame_make(network, bytes, first);
+	struct rte_mbuf *rest = frame_make(network, (const char *)bytes + first, length - first);
+
+	assert_true(frame && rest && rte_pktmbuf_chain(frame, rest) == 0);
+	node_arrive(&network->nodes[to], frame);
+}
+
 /* --- the model */
 
 static void upcall_begin(

@@ -133,5 +133,8 @@ void network_check(const struct network *network);
 void network_check_faults(const struct network *network);
 /* Puts bytes into a node's queue as if they had come from the wire. */
 void network_inject(struct network *network, unsigned to, const void *bytes, uint32_t length);
+/* The same in two pieces, the first of which has so many bytes. */
+void network_inject_pieces(
+	struct network *network, unsigned to, const void *bytes, uint32_t length, uint32_t first);
 
 #endif

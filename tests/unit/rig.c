@@ -514,7 +514,12 @@ struct rig *rig_tiers(struct rig *rig, bool ranked, uint64_t *queue)
 {
 	struct segment_limits limits = rig_limits;
 	struct space_options options = {
-		.kind = SPACE_TIERS, .ranked = ranked, .interface = RIG_INTERFACE + 1};
+		.kind = SPACE_TIERS,
+		.ranked = ranked,
+		.ranks = ranked ? RIG_RANKS : 0,
+		.kept_share = ranked ? RIG_UNEXPECTED : 0,
+		.interface = RIG_INTERFACE + 1,
+	};
 	struct rig *space = calloc(1, sizeof(*space));
 	size_t fixed, size;
 

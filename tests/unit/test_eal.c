@@ -44,6 +44,8 @@ static int apart(int (*run)(void))
 	return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
 }
 
+#define NOBODY 65534
+
 #define CHECK(condition)                                                                           \
 	do {                                                                                       \
 		if (!(condition)) {                                                                \
@@ -537,6 +539,31 @@ static void mempool_take__gives_buffers_with_true_io_addresses(void **state)
 	assert_int_equal(apart(buffers_of_physical_addresses), 0);
 }
 
+static int case_runtime_directory(void)
+{
+	char directory[64];
+
+	CHECK(setenv("XDG_RUNTIME_DIR", "/run/user/77", 1) == 0);
+	if (getuid() == 0) {
+		eal_runtime_directory(directory, sizeof(directory));
+		CHECK(strcmp(directory, "/var/run/dpdk") == 0);
+		CHECK(setuid(NOBODY) == 0);
+	}
+	eal_runtime_directory(directory, sizeof(directory));
+	CHECK(strcmp(directory, "/run/user/77/dpdk") == 0);
+	CHECK(unsetenv("XDG_RUNTIME_DIR") == 0);
+	eal_runtime_directory(directory, sizeof(directory));
+	CHECK(strcmp(directory, "/tmp/dpdk") == 0);
+	return 0;
+}
+
+/* As DPDK has it. */
+static void eal_runtime_directory__is_the_user_s(void **state)
+{
+	(void)state;
+	assert_int_equal(apart(case_runtime_directory), 0);
+}
+
 static void eal_split__reads_words_as_a_shell_does(void **state)
 {
 	static const char text[] = "  -m 64 'a b'\"c\\\"d\" e\\ f '' \t";
@@ -585,6 +612,7 @@ int main(void)
 		cmocka_unit_test(glue_start__goes_on_with_an_eal_that_runs),
 		cmocka_unit_test(glue_start__works_in_any_thread_and_on_one_cpu),
 		cmocka_unit_test(mempool_take__gives_buffers_with_true_io_addresses),
+		cmocka_unit_test(eal_runtime_directory__is_the_user_s),
 		cmocka_unit_test(eal_split__reads_words_as_a_shell_does),
 		cmocka_unit_test(eal_is_pci__knows_an_address_when_it_sees_one),
 	};

@@ -208,6 +208,7 @@ static void node_transmit__leaves_a_deaf_process_behind(void **state)
 {
 	struct port *one = open_as(1), *deaf = open_as(2), *two = open_as(3);
 	uint64_t end = glue_now(NULL) + PATIENCE;
+	struct glue_pair pair;
 
 	(void)state;
 	while (port_count(one).missed == 0) {
@@ -221,6 +222,9 @@ static void node_transmit__leaves_a_deaf_process_behind(void **state)
 	for (unsigned n = 0; n < PAIR_SLOTS; n++)
 		expect(deaf, 64, 1);
 	assert_true(is_silent(deaf));
+	assert_true(glue_node_pair(one, 2, &pair));
+	assert_true(pair.dropped > PAIR_SLOTS);
+	assert_int_equal(pair.dropped, port_count(one).missed);
 	port_send(one, frame_make(one, deaf->address, 64, 4));
 	expect(deaf, 64, 4);
 	port_close(one);

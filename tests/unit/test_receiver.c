@@ -60,7 +60,8 @@ static void forge(const struct network *network, struct forged *forged)
 	forged->record.header_length = 24;
 }
 
-static void forged_send_from(struct network *network, struct forged *forged, const uint8_t *from)
+/* Returns the frame's length. */
+static uint32_t forged_make(struct network *network, struct forged *forged, const uint8_t *from)
 {
 	uint32_t at = FRAME_ETHERNET_BYTES + frame_header_bytes(forged->frame.flags);
 	uint32_t record = forged->frame.records == 0
@@ -73,15 +74,22 @@ static void forged_send_from(struct network *network, struct forged *forged, con
 	if (forged->frame.records != 0)
 		record_write(forged->bytes + at, &forged->record);
 	frame_encode(&forged->frame, forged->bytes + FRAME_ETHERNET_BYTES);
-	network_inject(network, 0, forged->bytes, forged->frame.length + FRAME_ETHERNET_BYTES);
+	return forged->frame.length + FRAME_ETHERNET_BYTES;
+}
+
+static void forged_send_from(struct network *network, struct forged *forged, const uint8_t *from)
+{
+	uint32_t length = forged_make(network, forged, from);
+
+	network_inject(network, 0, forged->bytes, length);
 	network_pass(network, 1000);
 }
 
+static const uint8_t elsewhere[6] = {2, 9, 9, 9, 9, 9};
+
 static void forged_send(struct network *network, struct forged *forged)
 {
-	static const uint8_t from[6] = {2, 9, 9, 9, 9, 9};
-
-	forged_send_from(network, forged, from);
+	forged_send_from(network, forged, elsewhere);
 }
 
 static void frame__of_a_stranger_begins_a_stream(void **state)
@@ -99,6 +107,31 @@ static void frame__of_a_stranger_begins_a_stream(void **state)
 	assert_int_equal(counters(network)->peers_made, 2);
 	forged_send(network, &forged);
 	assert_int_equal(counters(network)->dropped_duplicate, 1);
+	network_destroy(network);
+}
+
+/* A driver may spread a frame over several buffers, wherever it likes. */
+static void frame__in_two_pieces_is_read_as_one(void **state)
+{
+	struct network *network = network_make();
+	struct forged forged;
+	uint32_t length;
+
+	(void)state;
+	for (uint32_t piece = 1; piece < 100; piece += 13) {
+		forge(network, &forged);
+		forged.frame.flags = FRAME_FIRST;
+		forged.frame.source_pid = 1 + piece;
+		forged.record = (struct record){.kind = RECORD_STOP, .message = 77, .extent = 3};
+		length = forged_make(network, &forged, elsewhere);
+		assert_true(length > piece);
+		network_inject_pieces(network, 0, forged.bytes, length, piece);
+		network_pass(network, 1000);
+		assert_int_equal(counters(network)->peers_made, 2 + piece / 13);
+		network_inject(network, 0, forged.bytes, length);
+		network_pass(network, 1000);
+		assert_int_equal(counters(network)->dropped_duplicate, 1 + piece / 13);
+	}
 	network_destroy(network);
 }
 
@@ -632,6 +665,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(frame__of_a_stranger_begins_a_stream),
+		cmocka_unit_test(frame__in_two_pieces_is_read_as_one),
 		cmocka_unit_test(frame__for_another_process_is_dropped),
 		cmocka_unit_test(frame__from_this_process_by_the_wire_is_dropped),
 		cmocka_unit_test(frame__of_a_wildcard_or_no_life_is_dropped),

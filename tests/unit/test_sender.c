@@ -178,11 +178,54 @@ static void send__fills_frames_for_a_port_that_joins_them(void **state)
 	network_destroy(network);
 }
 
+static unsigned whole_records, torn_records;
+
+static bool record_filter(struct network *network, unsigned from, unsigned to, const uint8_t *bytes)
+{
+	const uint8_t *header = bytes + FRAME_ETHERNET_BYTES;
+	struct frame frame;
+	const uint8_t *at;
+
+	(void)network, (void)from, (void)to;
+	frame_recall(header, &frame);
+	at = header + frame_header_bytes(frame.flags);
+	for (unsigned i = 0; frame.type == FRAME_DATA && i < frame.records; i++) {
+		struct record record;
+
+		at += record_look(at, &record);
+		whole_records += record.kind == RECORD_WHOLE;
+		torn_records += record.kind != RECORD_WHOLE;
+	}
+	return true;
+}
+
+/* A message that fits into a frame of its own begins in no other one's rest. */
+static void send__tears_no_message_that_fits_into_a_frame(void **state)
+{
+	struct network *network = network_create(2, 1, 1514, MBUFS);
+
+	(void)state;
+	network->filter = record_filter;
+	node_start(network, 0, 1);
+	node_start(network, 1, 1);
+	for (unsigned before = 0; before < 4; before++) {
+		for (unsigned i = 0; i < before; i++)
+			network_send(network, 0, 1, 300);
+		network_send(network, 0, 1, 1200);
+		network_send(network, 0, 1, 1200);
+		assert_true(network_run(network, SECOND));
+	}
+	assert_int_equal(whole_records, 8 + 0 + 1 + 2 + 3);
+	assert_int_equal(torn_records, 0);
+	network_destroy(network);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(straight__frames_are_those_of_the_general_way),
 		cmocka_unit_test(send__while_many_share_a_frame_few_leave_alone),
+		cmocka_unit_test(send__tears_no_message_that_fits_into_a_frame),
 		cmocka_unit_test(send__fills_frames_for_a_port_that_joins_them),
 	};
 

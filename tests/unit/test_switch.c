@@ -302,6 +302,14 @@ static void gate_open__learns_who_the_process_is(void **state)
 	assert_null(open_user(41, NOBODY));
 	assert_non_null(strstr(log_last_error(), "41 is in use"));
 	assert_int_equal(look().refused[GATE_PID], 1);
+	/* Who only tries an id is told so, without a line. */
+	assert_true(glue_pid_is_taken());
+	glue_pid_try(true);
+	log_clear_error();
+	assert_null(open_user(41, NOBODY));
+	assert_string_equal(log_last_error(), "");
+	glue_pid_try(false);
+	assert_int_equal(look().refused[GATE_PID], 2);
 	assert_int_equal(look().processes, 3);
 	assert_int_equal(look().users, 2);
 	port_close(one);

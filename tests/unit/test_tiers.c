@@ -626,6 +626,64 @@ static void rank__must_be_that_of_the_sender(void **state)
 	rig_space_free(space);
 }
 
+static enum answer rank_ended(struct rig *space, uint32_t rank)
+{
+	struct command command = {.kind = COMMAND_RANK_ENDED};
+
+	command.object.index = rank;
+	return rig_ask(space, &command);
+}
+
+/* A rank has ended when none of its messages is kept, or under way. */
+static void rank__has_ended_with_its_last_message(void **state)
+{
+	struct fake_target *target = *state;
+	const struct process map[] = {RIG_SELF, RIG_PEER};
+	const struct rig_tier once = {.bits = 5, .options = BOTH, .flags = ATTACHMENT_ONCE};
+	struct message_header header = request(MESSAGE_STORE, 8);
+	struct command set = {.kind = COMMAND_MAP};
+	struct fake_arrival *arrival;
+	struct rig *space;
+	uint64_t queue;
+
+	space = rig_tiers(target->rig, true, &queue);
+	set.object.index = RIG_RANKS;
+	set.object.other = (uintptr_t)map;
+	assert_int_equal(rig_ask(space, &set), ANSWER_OK);
+	rig_append(space, &(struct rig_tier){.start = target->memory,
+				  .length = sizeof(target->memory),
+				  .ignore = UINT64_MAX,
+				  .tier = 1,
+				  .options = BOTH,
+				  .log = TIER_BIT(TIER_LINK) | TIER_BIT(TIER_PUT)});
+	header.space = 6;
+	header.cookie = 1;
+	header.operation = 0;
+	assert_int_equal(rank_ended(space, 1), ANSWER_OK);
+	assert_int_equal(rank_ended(space, RIG_RANKS), ANSWER_PENDING);
+	for (unsigned i = 0; i < 2; i++)
+		arrive(&header);
+	for (unsigned i = 0; i < 2; i++) {
+		assert_int_equal(rank_ended(space, 1), ANSWER_PENDING);
+		assert_int_equal(rank_ended(space, 0), ANSWER_OK);
+		assert_int_equal(rig_search(space, &once, true), ANSWER_OK);
+	}
+	assert_int_equal(rank_ended(space, 1), ANSWER_OK);
+	rig_append(space, &(struct rig_tier){.start = target->memory,
+				  .length = sizeof(target->memory),
+				  .bits = 5,
+				  .options = BOTH,
+				  .log = TIER_BIT(TIER_LINK)});
+	header.requested = 50;
+	arrival = fake_begin(RIG_PEER, &header, 50);
+	assert_int_equal(rank_ended(space, 1), ANSWER_PENDING);
+	fake_place(arrival, 0, data, 50);
+	fake_end(arrival, TRANSPORT_OK);
+	assert_int_equal(rank_ended(space, 1), ANSWER_OK);
+	rig_stop(target->rig);
+	rig_space_free(space);
+}
+
 static void counter__is_set_added_to_and_freed(void **state)
 {
 	struct fake_target *target = *state;
@@ -831,6 +889,7 @@ int main(void)
 		test(answer__of_a_two_sided_space_waits_for_the_end_of_the_turn),
 		test(message__of_another_kind_of_space_is_dropped),
 		test(rank__must_be_that_of_the_sender),
+		test(rank__has_ended_with_its_last_message),
 		test(counter__is_set_added_to_and_freed),
 		test(fetch__answers_what_it_found_and_keeps_that_until_the_answer_is_done),
 		test(copies__of_a_peer_that_has_its_share_are_left_to_others),

@@ -562,6 +562,31 @@ static void discard__without_a_stop_takes_it_all(void **state)
 	network_destroy(network);
 }
 
+static void await__counts_what_was_sent_until_then(void **state)
+{
+	struct network *network = network_standard(2, network_seed());
+	struct transport_awaited awaited;
+	struct transport *transport;
+
+	(void)state;
+	network_start(network);
+	transport = network->nodes[0].transport;
+	network_send(network, 0, 1, 8);
+	network_send(network, 0, 1, 300000);
+	assert_false(transport_awaits(transport));
+	transport_await(transport);
+	network_send(network, 0, 1, 8);
+	assert_true(transport_awaits(transport));
+	transport_awaited(transport, &awaited);
+	assert_int_equal(awaited.left, 2);
+	assert_false(awaited.known);
+	assert_true(network_run(network, SECOND));
+	assert_false(transport_awaits(transport));
+	transport_awaited(transport, &awaited);
+	assert_int_equal(awaited.left + awaited.lost, 0);
+	network_destroy(network);
+}
+
 /* Lets data of node 0 through after the fourth timeout only. */
 static bool unlucky_filter(
 	struct network *network, unsigned from, unsigned to, const uint8_t *bytes)
@@ -578,6 +603,8 @@ static bool unlucky_filter(
 static void timeout__is_short_again_when_the_peer_answers_a_question(void **state)
 {
 	struct network *network = network_standard(2, network_seed());
+	struct peer_info info;
+	uint32_t cursor = 0;
 	uint64_t begin;
 
 	(void)state;
@@ -593,6 +620,11 @@ static void timeout__is_short_again_when_the_peer_answers_a_question(void **stat
 	 * with a question, whose answer makes the next timeout 1 ms instead of 8 ms. */
 	assert_int_equal(network->filtered, 5);
 	assert_int_equal(network->nodes[0].counters.timeouts, 4);
+	assert_int_equal(network->nodes[0].counters.retransmits_probe, 1);
+	assert_int_equal(network->nodes[0].counters.retransmits_timeout, 4);
+	assert_int_equal(network->nodes[0].counters.retransmits, 5);
+	assert_int_equal(transport_peers(network->nodes[0].transport, &cursor, &info, 1), 1);
+	assert_int_equal(info.retransmits, 5);
 	assert_in_range(network->now - begin, 7 * MILLISECOND, 12 * MILLISECOND);
 	network_destroy(network);
 }
@@ -757,6 +789,7 @@ int main(void)
 		cmocka_unit_test(limit__ends_a_message_when_all_that_is_wanted_is_here),
 		cmocka_unit_test(stop__spares_the_rest_of_a_message),
 		cmocka_unit_test(discard__without_a_stop_takes_it_all),
+		cmocka_unit_test(await__counts_what_was_sent_until_then),
 		cmocka_unit_test(timeout__is_short_again_when_the_peer_answers_a_question),
 		cmocka_unit_test(close__ends_every_message),
 		cmocka_unit_test(chaos__kills_restarts_and_cuts_end_every_message_once),
