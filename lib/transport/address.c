@@ -180,6 +180,14 @@ static void question_begin(struct transport *transport, struct peer *peer)
 		peer->progress = transport->now;
 }
 
+/* A doubt's question may be out already, and messages wait for its answer from now on. They have
+ * the whole peer timeout. */
+void address_lose(struct transport *transport, struct peer *peer)
+{
+	address_turn(peer, ADDRESS_UNKNOWN);
+	peer->progress = transport->now;
+}
+
 void address_ask(struct transport *transport, struct peer *peer)
 {
 	if (peer->asking)

@@ -40,6 +40,8 @@ static inline uint32_t address_first(
 {
 	return address_first_of(transport, process, incarnation, transport->generation);
 }
+/* Nothing goes to the peer any more before it has answered. */
+void address_lose(struct transport *transport, struct peer *peer);
 /* A message, or a ping, waits for the peer's address. */
 void address_ask(struct transport *transport, struct peer *peer);
 /* A frame says that the peer's life or address is another, or nothing is heard of it any more: it

@@ -95,7 +95,7 @@ static __rte_noinline void reset_receive(
 	if (!(frame->flags & FRAME_FIRST) || peer->outgoing != OUTGOING_FIRST) {
 		peer_fail_begun(transport, peer, TRANSPORT_RESTARTED);
 		/* The peer may have forgotten what it told: it is asked before the next stream. */
-		address_turn(peer, ADDRESS_UNKNOWN);
+		address_lose(transport, peer);
 		if (sender_has_work(peer))
 			sender_ready(transport, peer);
 		return;

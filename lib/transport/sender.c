@@ -439,7 +439,7 @@ static bool psn_asked(struct transport *transport, struct peer *peer)
 	if (peer->outgoing != OUTGOING_CLOSED)
 		outgoing_turn(peer, OUTGOING_CLOSED);
 	peer->taken = false;
-	address_turn(peer, ADDRESS_UNKNOWN);
+	address_lose(transport, peer);
 	address_ask(transport, peer);
 	return true;
 }

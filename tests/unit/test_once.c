@@ -220,6 +220,29 @@ static void question__comes_once_after_a_long_silence(void **state)
 	network_destroy(network);
 }
 
+/* A message needs the answer to a question that is out already, because the peer was doubted. It
+ * has the whole peer timeout from then on, not from the last acknowledgement. */
+static void question__that_is_out_already_gives_a_message_its_time(void **state)
+{
+	struct network *network = once_network(true);
+	struct transport *transport = network->nodes[1].transport;
+
+	(void)state;
+	network_send(network, 1, 0, 100);
+	assert_true(network_run(network, SECOND));
+	network_pass(network, 95 * SECOND);
+	network->nodes[0].cut = true;
+	address_doubt(transport, peer_table_find(&transport->peers, network->nodes[0].self), NULL);
+	network_send(network, 1, 0, 100);
+	network_pass(network, 9 * SECOND);
+	network->nodes[0].cut = false;
+	assert_true(network_run(network, SECOND));
+	assert_int_equal(network->nodes[1].failed[TRANSPORT_UNREACHABLE], 0);
+	assert_int_equal(network->nodes[0].begun, 2);
+	network_check(network);
+	network_destroy(network);
+}
+
 /* Node 1 asks while nothing of its stream is acknowledged, because frames were lost; meanwhile node
  * 0 tells others another psn. `taken`: the frames came, and the acknowledgements were lost. */
 static void generation__turns_meanwhile(bool taken, unsigned turns, uint64_t failed)
@@ -369,6 +392,7 @@ int main(void)
 		cmocka_unit_test(stream__is_not_begun_again_when_a_life_was_thought_over),
 		cmocka_unit_test(peers__silent_for_any_time_go_on_without_a_failure),
 		cmocka_unit_test(question__comes_once_after_a_long_silence),
+		cmocka_unit_test(question__that_is_out_already_gives_a_message_its_time),
 		cmocka_unit_test(stream__goes_on_while_its_psn_is_good),
 		cmocka_unit_test(stream__ends_when_its_psns_are_used),
 		cmocka_unit_test(message__ends_in_the_stream_that_it_began_in),
