@@ -4,10 +4,10 @@
  *
  * I1. A frame has no effect before all of its header was found right: layout, checksum and the psns
  *     that a stream may begin with (wire/frame.c), process ids, incarnations, what it acknowledges.
- *     If it then proves itself (frame_proven()), it says where its sender is and that it lives, and
- *     what has arrived there, whatever becomes of its records; and of these none has an effect
- *     before all were found right, against the stream and the messages that they belong to. Else it
- *     has no effect but that the peer may be asked.
+ *     If it then proves itself (frame_proven()), it says that its sender lives, what has arrived
+ *     there and, if the frame is new (frame_is_new()), where the sender is, whatever becomes of its
+ *     records; and of these none has an effect before all were found right, against the stream and
+ *     the messages that they belong to. Else it has no effect but that the peer may be asked.
  * I2. A psn of a stream is delivered at most once. Frames that start messages are delivered in
  *     order; others at once when every message that they have data of has begun. A frame that must
  *     wait is held, as long as frame_may_be_held(); one that cannot be held is dropped, not
@@ -619,15 +619,46 @@ static inline void stream_expire(struct transport *transport, struct peer *peer)
 		incoming_close(transport, peer, INCOMING_GIVEN_UP, TRANSPORT_DEAD);
 }
 
+/* Does a frame that proves itself bring what has not arrived before? */
+static bool frame_is_new(const struct transport *transport, const struct peer *peer,
+	const struct frame_header *frame)
+{
+	uint32_t generation;
+
+	if ((frame->flags & FRAME_ACK_VALID) && frame->ack_stream == peer->tx_stream &&
+		frame->ack - peer->tx_una - 1 < peer_in_flight(peer))
+		return true;
+	if (frame_type(frame) != FRAME_DATA)
+		return false;
+	if (incoming_is_open(peer) && frame->stream == peer->rx_stream)
+		return frame->psn - peer->rx_next < FRAME_WINDOW &&
+		       !bitmap_test(peer->received, frame->psn);
+	return stream_begins_right(transport, peer, frame, &generation);
+}
+
+/* A frame that proves itself may come from elsewhere than where the peer was known to be. Whoever
+ * repeats frames must not move the peer, so one that is not new only casts a doubt. */
+static __rte_noinline void address_follow(
+	struct transport *transport, struct peer *peer, const struct arrival *arrival)
+{
+	const uint8_t *from = arrival->outer.from;
+
+	if (address_other(transport, peer, from) &&
+		!frame_is_new(transport, peer, arrival->frame.header))
+		address_doubt(transport, peer, from);
+	else
+		address_learn(transport, peer, from);
+}
+
 /* A frame of the peer's stream, or an acknowledgement of the own one, that proves itself: the peer
  * lives, and is where it came from. */
 static inline void proof_note(
 	struct transport *transport, struct peer *peer, const struct arrival *arrival, bool near)
 {
-	if (unlikely(!near))
-		address_learn(transport, peer, arrival->outer.from);
 	if (unlikely(peer->address_state == ADDRESS_LAPSED))
 		address_complete(transport, peer);
+	if (unlikely(!near))
+		address_follow(transport, peer, arrival);
 	echo_note(transport, peer, arrival->frame.header);
 	peer->heard = transport->now;
 	if (unlikely(arrival->outer.marked))

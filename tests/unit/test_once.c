@@ -165,6 +165,34 @@ static void stream__is_not_begun_again_when_a_life_was_thought_over(void **state
 	network_destroy(network);
 }
 
+/* Node 1 is asked where it is when its frames come again from elsewhere, and stays where it is. */
+static void repeat__from_elsewhere_moves_nobody(void **state)
+{
+	struct network *network = once_network(true);
+	const uint8_t *address = network->nodes[1].port.address;
+	const struct node *node = &network->nodes[0];
+	const struct peer *peer;
+
+	(void)state;
+	for (unsigned i = 0; i < 4; i++) {
+		network_send(network, i % 2, !(i % 2), 100);
+		assert_true(network_run(network, SECOND));
+	}
+	peer = peer_table_find(&node->transport->peers, network->nodes[1].self);
+	for (unsigned i = 0, count = kept_count; i < count; i++) {
+		kept[i].bytes[FRAME_ADDRESS_BYTES] ^= 4;
+		network_inject(network, 0, kept[i].bytes, kept[i].length);
+		network_step(network);
+		assert_memory_equal(peer->address, address, FRAME_ADDRESS_BYTES);
+		network_pass(network, 10 * MILLISECOND);
+	}
+	assert_true(node->counters.lives_doubted > 2);
+	network_send(network, 0, 1, 100);
+	assert_true(network_run(network, MILLISECOND));
+	network_check(network);
+	network_destroy(network);
+}
+
 static uint64_t asks_sent(const struct network *network, unsigned node)
 {
 	return network->nodes[node].counters.asks_sent;
@@ -390,6 +418,7 @@ int main(void)
 		cmocka_unit_test(stream__of_a_process_that_was_forgotten_is_not_begun_again),
 		cmocka_unit_test(stream__is_not_begun_again_after_a_stop),
 		cmocka_unit_test(stream__is_not_begun_again_when_a_life_was_thought_over),
+		cmocka_unit_test(repeat__from_elsewhere_moves_nobody),
 		cmocka_unit_test(peers__silent_for_any_time_go_on_without_a_failure),
 		cmocka_unit_test(question__comes_once_after_a_long_silence),
 		cmocka_unit_test(question__that_is_out_already_gives_a_message_its_time),
