@@ -10,6 +10,9 @@
 
 #include <wire/frame.h>
 
+#define TAG_BYTES 4  /* 802.1Q */
+#define UDP_BYTES 28 /* IPv4 and UDP */
+
 struct result report_current;
 char report_replay[REPORT_COMMAND];
 
@@ -171,16 +174,27 @@ void report_progress_end(void)
 		fputc('\n', stderr);
 }
 
+/* Where a frame's transport header begins, behind a tag and the headers of IPv4 and UDP. */
+static uint32_t frame_transport(const uint8_t *bytes, uint32_t length)
+{
+	uint32_t at = FRAME_ETHERNET_BYTES;
+
+	if (length >= at + TAG_BYTES && bytes[at - 2] == 0x81 && bytes[at - 1] == 0)
+		at += TAG_BYTES;
+	if (length >= at && bytes[at - 2] == 0x08 && bytes[at - 1] == 0)
+		at += UDP_BYTES;
+	return at;
+}
+
 void report_frame(const uint8_t *bytes, uint32_t length)
 {
 	static const char *const types[] = {
-		"?", "DATA", "ACK", "ASK", "TELL", "RESET", "BYE", "PING", "PONG"};
+		"?", "DATA", "ACK", "ASK", "TELL", "RESET", "BYE", "PING", "PONG", "FIND", "FOUND"};
 	struct frame_view view;
 	const struct frame_header *frame;
+	const uint32_t at = frame_transport(bytes, length);
 
-	if (length < FRAME_ETHERNET_BYTES ||
-		frame_decode(bytes + FRAME_ETHERNET_BYTES, length - FRAME_ETHERNET_BYTES, &view) !=
-			FRAME_OK) {
+	if (length < at || frame_decode(bytes + at, length - at, &view) != FRAME_OK) {
 		printf(" undecodable\n");
 		return;
 	}
