@@ -50,6 +50,15 @@ uint64_t task_lives(const struct call_task *task)
 	return (uint64_t)task->initiator_life << 32 | task->target_life;
 }
 
+bool task_knows(const struct tiers *tiers, const struct call_task *task)
+{
+	uint64_t met_at = *task_pair(tiers, tiers->met_at, task);
+
+	return *task_pair(tiers, tiers->met, task) == task_lives(task) &&
+	       !node_troubled(tiers, task->initiator, met_at) &&
+	       !node_troubled(tiers, task->target, met_at);
+}
+
 bool task_may_fail(const struct tiers *tiers, const struct call_task *task)
 {
 	return node_troubled(tiers, task->initiator, task->issued) ||

@@ -39,7 +39,7 @@ struct call_task {
 	uint64_t number;
 	uint32_t initiator, initiator_life;
 	uint32_t target, target_life;
-	bool known;      /* a call to that life had ended well when it began */
+	bool known;      /* its initiator knew that life when it began: task_knows() */
 	uint8_t message; /* MESSAGE_STORE, MESSAGE_LOAD, MESSAGE_ATOMIC, MESSAGE_FETCH */
 	uint16_t amo;    /* of the last two */
 	uint8_t operand[AMO_SIZE_MAX];
@@ -112,9 +112,10 @@ struct tiers {
 	struct call_task **tasks;
 	uint64_t count;
 	uint64_t begun;
-	uint64_t moment; /* of memory */
-	uint64_t *last;  /* begun, of the last call from a node's life that another got */
-	uint64_t *met;   /* lives of which a call has ended well */
+	uint64_t moment;  /* of memory */
+	uint64_t *last;   /* begun, of the last call from a node's life that another got */
+	uint64_t *met;    /* lives of which a call has ended well, */
+	uint64_t *met_at; /* and when the last one did */
 };
 
 #define FAIL(program, ...) simulation_fail((program)->tiers->simulation, __VA_ARGS__)
@@ -128,6 +129,10 @@ void task_wrong(const struct tier_program *program, const struct call_task *task
 uint64_t *task_pair(const struct tiers *tiers, uint64_t *pairs, const struct call_task *task);
 /* The lives of both, as one number. */
 uint64_t task_lives(const struct call_task *task);
+/* Does the initiator know the target's life, so that a call which begins now reaches that one or
+ * none? A call to it has ended well, and no party was in trouble since: a peer that does not answer
+ * is given up, and a message to it goes to the life that answers next. */
+bool task_knows(const struct tiers *tiers, const struct call_task *task);
 /* Was a party in trouble (J2)? */
 bool task_may_fail(const struct tiers *tiers, const struct call_task *task);
 /* Bytes of an operand, which come before an atomic's data. */

@@ -518,8 +518,7 @@ void __wrap_call_begin(struct space *space, const struct move *move, const struc
 		task_wrong(program, task, "begins a second time", 0);
 	task->begun = ++program->tiers->begun;
 	task->target_life = target->life;
-	task->known = target->up &&
-		      *task_pair(program->tiers, program->tiers->met, task) == task_lives(task);
+	task->known = task_knows(program->tiers, task);
 	task->moment = program->tiers->moment;
 	task->absent = plain_brings(task->message) && !task->copied &&
 		       memory_misses(&program->source, program->source.at + task->data,
@@ -668,8 +667,10 @@ static void call_met(struct tier_program *program, const struct call_task *task)
 {
 	struct tiers *tiers = program->tiers;
 
-	if (task->delivered && task->life == task->target_life)
-		*task_pair(tiers, tiers->met, task) = task_lives(task);
+	if (!task->delivered || task->life != task->target_life)
+		return;
+	*task_pair(tiers, tiers->met, task) = task_lives(task);
+	*task_pair(tiers, tiers->met_at, task) = simulation_now(tiers->simulation);
 }
 
 void __wrap_tier_count(struct space *space, const struct region *region, enum tier_event kind,

@@ -75,6 +75,7 @@ struct tiers *tiers_create(
 		.tasks = report_memory(calloc(CALLS_MAX, sizeof(struct call_task *))),
 		.last = report_memory(calloc(nodes * nodes, sizeof(uint64_t))),
 		.met = report_memory(calloc(nodes * nodes, sizeof(uint64_t))),
+		.met_at = report_memory(calloc(nodes * nodes, sizeof(uint64_t))),
 	};
 	guard_start();
 	tiers->ranked = prng_chance(&tiers->prng, 0.5);
@@ -110,6 +111,7 @@ void tiers_free(struct tiers *tiers)
 	free(tiers->tasks);
 	free(tiers->last);
 	free(tiers->met);
+	free(tiers->met_at);
 	free(tiers);
 }
 
