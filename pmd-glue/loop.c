@@ -25,7 +25,6 @@
  */
 #include <errno.h>
 #include <pthread.h>
-#include <sched.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -37,6 +36,7 @@
 #include <base/barrier.h>
 #include <base/clock.h>
 #include <base/log.h>
+#include <base/moment.h>
 #include <base/port.h>
 #include <pmd-glue/glue.h>
 #include <pmd-glue/kinds.h>
@@ -224,9 +224,9 @@ static void slot_close(struct slot *slot)
 	atomic_store_explicit(&slot->wire, 0, memory_order_relaxed);
 	barrier_heavy(); /* I2 */
 	/* Acquire: pairs with the release in loop_transmit(). */
-	for (unsigned n = 0; n < LOOP_PORTS; n++)
+	for (unsigned n = 0, looks = 0; n < LOOP_PORTS; n++)
 		while (atomic_load_explicit(&slots[n].sending, memory_order_acquire))
-			sched_yield();
+			moment(&looks);
 	slot_drain(slot);
 }
 

@@ -517,8 +517,9 @@ static void switch_sleep(struct switch_state *state)
 	state->clients.all = true;
 }
 
-/* Others get the CPU after each turn, also while there is work: a sender that always has frames
- * would else keep posternd on it, and who shares it would wait for whole time slices. */
+/* Others get the CPU after each turn that found work: a sender that always has frames would else
+ * keep posternd on it, and who shares it would wait for whole time slices. Without work posternd
+ * spins and then sleeps, as every thread does (base/spinning.h, W9). */
 void switch_run(struct switch_state *state)
 {
 	uint64_t idle = 0; /* since when */
@@ -535,7 +536,7 @@ void switch_run(struct switch_state *state)
 		if (idle == 0)
 			idle = now;
 		if (now - idle < SPIN_TIME) {
-			sched_yield();
+			rte_pause();
 			continue;
 		}
 		switch_sleep(state);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* bare.c - see bare.h. */
-#include <sched.h>
 #include <string.h>
+#include <time.h>
 
 #include <rte_byteorder.h>
 #include <rte_mbuf.h>
@@ -15,7 +15,8 @@
 #define WINDOW_MOST  65536u
 
 #define LOOK_TURNS   16u                 /* idle turns between two looks at the clock */
-#define YIELD_TURNS  64u                 /* and between two offers of the CPU */
+#define IDLE_SPINS   (50 * MICROSECOND)  /* of silence, before others have the CPU, */
+#define IDLE_NAP     (50 * MICROSECOND)  /* for so long each time */
 #define SAY_TIME     MILLISECOND         /* between two words into silence */
 #define RESEND_TIME  (50 * MILLISECOND)  /* until a message that is not answered counts as lost */
 #define END_PATIENCE (100 * MILLISECOND) /* the measure is over, whether the peer knows or not */
@@ -326,14 +327,15 @@ static void speak(struct bare *bare, uint64_t silence)
 
 static void idle(struct bare *bare)
 {
+	const struct timespec nap = {.tv_nsec = IDLE_NAP};
 	uint64_t now = clock_look();
 
-	if (bare->idle % YIELD_TURNS == 0)
-		sched_yield();
 	if (bare->quiet == 0) {
 		bare->quiet = bare->said = now;
 		return;
 	}
+	if (now - bare->quiet > IDLE_SPINS)
+		nanosleep(&nap, NULL);
 	if (now - bare->quiet > PATIENCE)
 		bare->state = BARE_LOST;
 	else if (bare->client && bare->state == BARE_END && now - bare->quiet > END_PATIENCE)

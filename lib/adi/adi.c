@@ -9,7 +9,6 @@
 #include <postern-adi.h>
 
 #include <limits.h>
-#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -37,7 +36,7 @@
 #define HEADERS      (UINT32_C(1) << 20)
 #define MEMORY       (UINT64_C(16) << 20)
 #define EAGER        4096
-#define PATIENCE     64 /* fruitless looks before the processor is given away */
+#define PATIENCE     128 /* fruitless looks before the processor is given away */
 #define NAP          (50 * MICROSECOND)
 #define START_TIME   (60 * SECOND)
 #define SAY_INTERVAL (20 * MILLISECOND)
@@ -652,10 +651,7 @@ static void give_way(void)
 	if (++adi.fruitless < PATIENCE)
 		return;
 	peers_ask();
-	if (adi.fruitless < 2 * PATIENCE)
-		sched_yield();
-	else
-		nanosleep(&nap, NULL);
+	nanosleep(&nap, NULL);
 }
 
 API int adi_probe(int source, int tag, int context, int blocking, struct adi_result *result)

@@ -3,12 +3,12 @@
  * order and why. */
 #include <engine/state.h>
 
-#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <base/barrier.h>
 #include <base/futex.h>
+#include <base/moment.h>
 #include <engine/access.h>
 #include <engine/amo.h>
 #include <engine/call.h>
@@ -20,7 +20,7 @@
 /* A turn that finds nothing is what an engine does most: it makes no calls but those that it
  * must. */
 #define ALWAYS_INLINE inline __attribute__((always_inline))
-#define SETTLE_TRIES  10000 /* yields to a thread that was preempted inside an enqueue */
+#define SETTLE_TRIES  100000 /* moments for a thread that was preempted inside an enqueue */
 /* A program that only sends looks for frames so often, and where a look takes long, no oftener than
  * this times as long: on UDP sockets this doubles the rate. */
 #define PUSH_LOOK  MICROSECOND
@@ -335,15 +335,15 @@ static ALWAYS_INLINE bool engine_posted(const struct engine *engine)
 }
 
 /* E1: every command whose posting had returned when the frames were taken from the port. A producer
- * that is preempted inside its enqueue hides those behind it: it is given the CPU. */
+ * that is preempted inside its enqueue hides those behind it: the naps give it the CPU. */
 static unsigned engine_drain_settled(struct engine *engine)
 {
-	unsigned done = engine_drain(engine, COMMAND_RING);
+	unsigned done = engine_drain(engine, COMMAND_RING), looks = 0;
 
 	for (unsigned tries = 0; tries < SETTLE_TRIES; tries++) {
 		if (engine_called(engine) || ring_settled(&engine->commands))
 			break;
-		sched_yield();
+		moment(&looks);
 		done += engine_drain(engine, COMMAND_RING);
 	}
 	return done;

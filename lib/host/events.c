@@ -2,9 +2,8 @@
 /* events.c - see events.h. */
 #include <host/events.h>
 
-#include <sched.h>
-
 #include <base/extent.h>
+#include <base/moment.h>
 #include <pmd-glue/glue.h>
 
 #define EVENT_PAGE 4096
@@ -80,6 +79,7 @@ enum answer events_free(const struct visit *visit)
 	uint64_t slots = queue_slots(queue), bytes = events_bytes(queue->count);
 	struct command command = {.kind = COMMAND_QUEUE_FREE};
 	enum answer answer;
+	unsigned looks = 0;
 
 	command.object.index = visit->index;
 	command.object.generation = visit->generation;
@@ -88,7 +88,7 @@ enum answer events_free(const struct visit *visit)
 		return answer;
 	/* Threads that waited have been woken; the queue is used again when they have left. */
 	while (atomic_load_explicit(&queue->waiters, memory_order_acquire) != 0)
-		sched_yield();
+		moment(&looks);
 	queue_unwatch(queue);
 	events_give(visit, slots, bytes);
 	segment_give(visit->segment, visit->segment->free_queues, visit->index);

@@ -4,7 +4,6 @@
 
 #include <assert.h>
 #include <inttypes.h>
-#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -15,6 +14,7 @@
 #include <base/extent.h>
 #include <base/list.h>
 #include <base/log.h>
+#include <base/moment.h>
 #include <base/port.h>
 #include <base/settings.h>
 #include <host/linger.h>
@@ -148,13 +148,6 @@ static unsigned interface_drive_others(void)
 	return interface_drive();
 }
 
-/* While an engine waits for frames that others hold. */
-static void interface_wait(void)
-{
-	if (interface_drive_others() == 0)
-		sched_yield();
-}
-
 static struct engine *engine_open(
 	struct interface *interface, unsigned number, unsigned device, struct segment *segment)
 {
@@ -172,7 +165,7 @@ static struct engine *engine_open(
 				.peers_max = (uint32_t)setting_number(SETTING_PEERS_MAX),
 				.secret = {{random_number(), random_number()}},
 				.full_checksum = checksum_is_full(device),
-				.wait = interface_wait,
+				.wait = interface_drive_others,
 				.seed = random_number(),
 				.encapsulation = interface->encapsulation,
 			},
@@ -275,11 +268,19 @@ static bool frames_are_external(const struct interface *interface)
 	       interface - interfaces >= (ptrdiff_t)setting_items(SETTING_IFACE_NAME);
 }
 
+/* Takes the seat, however long another thread sits there. */
+static void seat_await(struct seat *seat)
+{
+	unsigned looks = 0;
+
+	while (!seat_take(seat))
+		moment(&looks);
+}
+
 /* Wakes a thread that sleeps in the helper's place. */
 static void seat_disturb(struct seat *seat)
 {
-	while (!seat_take(seat))
-		sched_yield();
+	seat_await(seat);
 	seat_leave(seat);
 }
 
@@ -287,8 +288,7 @@ static void seat_disturb(struct seat *seat)
 static void seat_give(struct seat *seat, struct engine *engine, struct helper *helper, bool outward)
 {
 	/* A thread that still believes the last life open may sit there. */
-	while (!seat_take(seat))
-		sched_yield();
+	seat_await(seat);
 	if (seat->outward)
 		cancel_release(seat->cancel);
 	seat->engine = engine;
@@ -386,8 +386,7 @@ void interface_pause(struct interface *interface)
 	if (interface->thread)
 		poller_pause(interface->thread->poller);
 	else
-		while (!seat_take(interface->submission.seat))
-			sched_yield();
+		seat_await(interface->submission.seat);
 }
 
 void interface_resume(struct interface *interface)
@@ -878,6 +877,7 @@ static void interface_end_further(struct interface *interface)
 {
 	uint64_t handle = atomic_load_explicit(&interface->handle, memory_order_relaxed);
 	uint32_t number = (uint32_t)(interface - interfaces);
+	unsigned looks = 0;
 
 	interface_leave(number);
 	interface->ending = true;
@@ -885,8 +885,11 @@ static void interface_end_further(struct interface *interface)
 	visitor_await(number);
 	library_lock();
 	while (interface_is_ending(interface, handle) && !space_close(interface)) {
+		unsigned work = interface_drive_others();
+
 		library_unlock();
-		interface_wait();
+		if (work == 0)
+			moment(&looks);
 		library_lock();
 	}
 	if (interface_is_ending(interface, handle))

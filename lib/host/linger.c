@@ -4,13 +4,13 @@
 
 #include <inttypes.h>
 #include <pthread.h>
-#include <sched.h>
 #include <signal.h>
 #include <string.h>
 #include <unistd.h>
 
 #include <base/clock.h>
 #include <base/log.h>
+#include <base/moment.h>
 #include <base/settings.h>
 #include <pmd-glue/glue.h>
 #include <transport/transport.h>
@@ -118,12 +118,13 @@ void linger_settle(struct engine *engine, unsigned number, unsigned (*others)(vo
 {
 	uint64_t start = glue_now(NULL), until = start;
 	struct transport_awaited awaited;
+	unsigned looks = 0;
 
 	while (engine_is_awaited(engine, start, &until)) {
 		unsigned work = engine_poll(engine);
 
 		if (work + others() == 0)
-			sched_yield();
+			moment(&looks);
 	}
 	transport_awaited(engine_transport(engine), &awaited);
 	if (awaited.left + awaited.lost != 0)

@@ -5,26 +5,14 @@
 #include <rte_pause.h>
 
 #include <base/barrier.h>
+#include <base/moment.h>
 #include <base/spinning.h>
 #include <host/poller.h>
 #include <pmd-glue/glue.h>
 
 #define SLEEP_INLINE (50 * MICROSECOND) /* between looks at an engine that another drives */
 
-#define MOMENT_LOOKS 100 /* some microseconds, before each sleep for room */
-
 #define ALWAYS_INLINE inline __attribute__((always_inline))
-
-/* While there is no room: looks again, and now and then lets the thread that makes room run. */
-static void moment(unsigned *looks)
-{
-	const struct timespec nap = {.tv_nsec = SLEEP_INLINE};
-
-	if (++*looks % MOMENT_LOOKS != 0)
-		rte_pause();
-	else
-		nanosleep(&nap, NULL);
-}
 
 static ALWAYS_INLINE void command_put(
 	const struct submission *submission, const struct command *command, unsigned lines)

@@ -3,7 +3,6 @@
 #include <host/waiting.h>
 
 #include <fcntl.h>
-#include <sched.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
@@ -12,12 +11,13 @@
 #include <base/barrier.h>
 #include <base/cancel.h>
 #include <base/clock.h>
+#include <base/moment.h>
 #include <base/spinning.h>
 #include <host/poller.h>
 
 #define SLEEP_INLINE     (50 * MICROSECOND) /* of a thread that drives, at first; doubled up to */
 #define SLEEP_INLINE_MAX (500 * MICROSECOND)
-#define LOWER_TRIES      10000 /* yields to a thread that was preempted before it wrote */
+#define LOWER_TRIES      10000 /* looks, and naps for a thread that was preempted before it wrote */
 
 static bool segment_is_closed(const struct segment *segment)
 {
@@ -209,9 +209,10 @@ static void queue_leave(const struct queue_view *view)
 static void event_read(const struct queue *queue)
 {
 	eventfd_t count;
+	unsigned looks = 0;
 
-	for (unsigned i = 0; i < LOWER_TRIES && eventfd_read(queue_event(queue), &count) != 0; i++)
-		sched_yield();
+	while (looks < LOWER_TRIES && eventfd_read(queue_event(queue), &count) != 0)
+		moment(&looks);
 }
 
 static void watch_lower(const struct queue_view *view, const struct segment *segment)

@@ -4,7 +4,6 @@
 #include <mx/state.h>
 
 #include <limits.h>
-#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
@@ -13,6 +12,7 @@
 #include <base/clock.h>
 #include <base/environment.h>
 #include <base/log.h>
+#include <base/moment.h>
 #include <base/settings.h>
 #include <engine/segment.h>
 #include <host/interface.h>
@@ -495,10 +495,11 @@ static void endpoint_linger(struct mx_endpoint *endpoint)
 {
 	const uint64_t patience = setting_number(SETTING_PEER_TIMEOUT);
 	uint64_t flying = messages_flying(endpoint->messages), since = endpoint_now();
+	unsigned looks = 0;
 
 	while (flying != 0 && endpoint_now() - since < patience && !linger_is_stopped()) {
 		if (messages_progress(endpoint->messages) == 0)
-			sched_yield();
+			moment(&looks);
 		if (messages_flying(endpoint->messages) == flying)
 			continue;
 		flying = messages_flying(endpoint->messages);
@@ -526,9 +527,11 @@ static bool endpoint_is_left(struct mx_endpoint *endpoint)
  * and close endpoints meanwhile. */
 static void endpoint_close(struct mx_endpoint *endpoint)
 {
+	unsigned looks = 0;
+
 	while (!endpoint_is_left(endpoint)) {
 		messages_rouse(endpoint->messages);
-		sched_yield();
+		moment(&looks);
 	}
 	linger_begin();
 	endpoint_linger(endpoint);

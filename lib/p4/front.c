@@ -2,8 +2,7 @@
 /* front.c - Portals 4 as a front end: its words, PtlInit and PtlFini, visits by handle. */
 #include <p4/interface.h>
 
-#include <sched.h>
-
+#include <base/moment.h>
 #include <host/inspection.h>
 
 static const char *const lists[TIERS] = {"priority", "overflow"};
@@ -110,9 +109,10 @@ int code_of(enum answer answer)
 enum answer call_until(const struct call *call, struct command *command)
 {
 	enum answer answer;
+	unsigned looks = 0;
 
 	while ((answer = visit_call(&call->visit, command, NULL, NULL)) == ANSWER_PENDING)
-		sched_yield();
+		moment(&looks);
 	return answer;
 }
 

@@ -2,11 +2,11 @@
 /* lease.c - see lease.h. */
 #include <transport/lease.h>
 
-#include <sched.h>
 #include <string.h>
 
 #include <base/guard.h>
 #include <base/log.h>
+#include <base/moment.h>
 
 #define AWAIT_ROUNDS 1000000u /* turns of others that may hold a frame when a transport closes */
 #define LEASES_CHUNK 32
@@ -158,14 +158,12 @@ void lease_await(struct transport *transport)
 {
 	if (transport->lent && transport->port->operations->recall)
 		transport->port->operations->recall(transport->port);
-	for (unsigned i = 0; i < AWAIT_ROUNDS && transport->lent; i++) {
+	for (unsigned i = 0, looks = 0; i < AWAIT_ROUNDS && transport->lent; i++) {
 		lease_run(transport);
 		if (!transport->lent)
 			break;
-		if (transport->options.wait)
-			transport->options.wait();
-		else
-			sched_yield();
+		if (!transport->options.wait || transport->options.wait() == 0)
+			moment(&looks);
 	}
 	if (!transport->lent) {
 		pool_free(&transport->lease_pool);

@@ -192,8 +192,9 @@ struct transport_options {
 	struct secret secret;
 	uint32_t first_psn;
 	bool full_checksum; /* every byte is covered */
-	/* gives others a turn while transport_close() waits for frames; may be NULL */
-	void (*wait)(void);
+	/* gives others a turn while transport_close() waits for frames, returns how much was done;
+	 * may be NULL */
+	unsigned (*wait)(void);
 	uint64_t seed;                              /* of what is random: jitter, stream numbers */
 	struct encapsulation_options encapsulation; /* zero: raw Ethernet */
 };

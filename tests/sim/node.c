@@ -564,7 +564,7 @@ void node_open(struct node *node)
 	node_plan(node);
 }
 
-/* Others run while the node's last frames leave; see sched_yield() below. */
+/* Others run while the node's last frames leave; see moment() below. */
 static void node_end(struct node *node)
 {
 	node_enter(node);
@@ -848,7 +848,7 @@ unsigned glue_devices(struct glue_device *devices, unsigned count)
 
 int __wrap_clock_gettime(clockid_t clock, struct timespec *time);
 ssize_t __wrap_getrandom(void *buffer, size_t size, unsigned flags);
-int __wrap_sched_yield(void);
+void __wrap_postern_core_moment(unsigned *looks);
 int __real_clock_gettime(clockid_t clock, struct timespec *time);
 ssize_t __real_getrandom(void *buffer, size_t size, unsigned flags);
 
@@ -919,21 +919,22 @@ void __wrap_service_end(void)
 
 /* A node that lingers in PtlNIFini gives its CPU away: the others run until its own deadline, or a
  * frame for it. */
-int __wrap_sched_yield(void)
+void __wrap_postern_core_moment(unsigned *looks)
 {
 	struct node *node = current;
 	struct simulation *simulation;
 	uint64_t deadline;
 
+	(void)looks;
 	if (!node)
-		return 0;
+		return;
 	simulation = node->simulation;
 	/* To the library it is open only while no other one closes. */
 	if (simulation->cluster)
 		(void)seat_drive(&place_of(node)->seat);
 	if (node->silent || simulation_failed(simulation)) {
 		crash_skip += CRASH_SKIP;
-		return 0;
+		return;
 	}
 	deadline = engine_deadline(place_of(node)->engine);
 	deadline = deadline > SECOND ? SECOND : deadline < TURN_LEAST ? TURN_LEAST : deadline;
@@ -945,5 +946,4 @@ int __wrap_sched_yield(void)
 	if (node->received_head == node->received_tail && simulation->clock.now < deadline)
 		simulation->clock.now = deadline;
 	node_enter(node);
-	return 0;
 }
