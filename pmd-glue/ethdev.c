@@ -78,8 +78,12 @@ void ethdev_unplug(const char *name)
 static int ethdev_complain(const struct ethdev *ethdev, const char *what, int error)
 {
 	char why[256];
-	log_error("%s: cannot %s: %s (%s)", ethdev->port.name, what, strerror(-error),
-		eal_reason(why, sizeof(why)));
+	eal_reason(why, sizeof(why));
+	if (ethdev->quiet)
+		log_info("%s: cannot %s yet: %s (%s)", ethdev->port.name, what, strerror(-error),
+			why);
+	else
+		log_error("%s: cannot %s: %s (%s)", ethdev->port.name, what, strerror(-error), why);
 	return -1;
 }
 
@@ -231,6 +235,7 @@ static int ethdev_prepare(
 	ethdev->port.operations = &ethdev_operations;
 	ethdev->port.external = options->external;
 	ethdev->remove = options->remove;
+	ethdev->quiet = options->quiet;
 	ethdev->socket = -1;
 	if (rte_eth_dev_get_port_by_name(device, &ethdev->id) != 0) {
 		log_error("%s: DPDK has no ethernet device named %s: check the name with "

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <rte_ethdev.h>
@@ -24,8 +25,12 @@
 
 #define XDP_FRAME      1518u
 #define XDP_FRAME_HUGE 3542u
-#define SOCKETS_MAX    256u /* of a kind in this process */
-#define LINK_INTERVAL  (100 * MILLISECOND)
+/* A worker of the kernel gives the queue of a closed socket back a while later, also that of a
+ * process that ended. */
+#define LINGERS       SECOND
+#define TRIES         20u
+#define SOCKETS_MAX   256u /* of a kind in this process */
+#define LINK_INTERVAL (100 * MILLISECOND)
 
 struct xdp {
 	struct ethdev ethdev; /* first: a port is an ethdev is an xdp port */
@@ -137,29 +142,45 @@ static void libraries_hush(void)
 	}
 }
 
-static int xdp_start(struct xdp *xdp, const struct ethdev_options *options)
+static int xdp_plug(const struct xdp *xdp, const char *device, const char *name)
 {
-	char arguments[256], device[32], why[256];
-	int sockets[SOCKETS_MAX];
-	unsigned count = sockets_list(sockets, SOCKETS_MAX);
-	snprintf(device, sizeof(device), "net_af_xdp_postern%u", xdp_count++);
+	char arguments[256], why[256];
 	/* Else the kernel holds frames back until the driver asks for them. */
 	snprintf(arguments, sizeof(arguments), "%s,iface=%s,busy_budget=0", device, xdp->interface);
-	if (ethdev_plug(arguments) != 0) {
-		if (driver_missing(options->name, device))
+	if (ethdev_plug(arguments) == 0)
+		return 0;
+	if (driver_missing(name, device))
+		return -1;
+	log_error("%s: DPDK cannot open it (%s); perhaps this kernel or the interface's "
+		  "driver has no AF_XDP: set "
+		  "PTL_IFACE_NAME=%s, which needs no AF_XDP",
+		name, eal_reason(why, sizeof(why)), xdp->interface);
+	return -1;
+}
+
+/* The driver tells no reason and cannot set the queue of a device up twice. */
+static int xdp_start(struct xdp *xdp, struct ethdev_options *options)
+{
+	const struct timespec pause = {.tv_nsec = LINGERS / TRIES};
+	int sockets[SOCKETS_MAX];
+	unsigned count = sockets_list(sockets, SOCKETS_MAX);
+	char device[32];
+	for (unsigned tries = 1; tries <= TRIES; tries++) {
+		options->quiet = tries < TRIES;
+		snprintf(device, sizeof(device), "net_af_xdp_postern%u", xdp_count++);
+		if (xdp_plug(xdp, device, options->name) != 0)
 			return -1;
-		log_error("%s: DPDK cannot open it (%s); perhaps this kernel or the interface's "
-			  "driver has no AF_XDP: set "
-			  "PTL_IFACE_NAME=%s, which needs no AF_XDP",
-			options->name, eal_reason(why, sizeof(why)), xdp->interface);
-		return -1;
+		if (ethdev_open(&xdp->ethdev, device, options) == 0) {
+			xdp->ethdev.port.operations = &xdp_operations;
+			xdp->ethdev.socket = socket_new(sockets, count);
+			xdp->ethdev.port.calls = xdp->ethdev.socket >= 0;
+			return 0;
+		}
+		memset(&xdp->ethdev, 0, sizeof(xdp->ethdev));
+		xdp->ethdev.id = RTE_MAX_ETHPORTS;
+		nanosleep(&pause, NULL);
 	}
-	if (ethdev_open(&xdp->ethdev, device, options) != 0)
-		return -1;
-	xdp->ethdev.port.operations = &xdp_operations;
-	xdp->ethdev.socket = socket_new(sockets, count);
-	xdp->ethdev.port.calls = xdp->ethdev.socket >= 0;
-	return 0;
+	return -1;
 }
 
 static int xdp_prepare(struct xdp *xdp, uint32_t mtu)
