@@ -78,12 +78,8 @@ void ethdev_unplug(const char *name)
 static int ethdev_complain(const struct ethdev *ethdev, const char *what, int error)
 {
 	char why[256];
-	eal_reason(why, sizeof(why));
-	if (ethdev->quiet)
-		log_info("%s: cannot %s yet: %s (%s)", ethdev->port.name, what, strerror(-error),
-			why);
-	else
-		log_error("%s: cannot %s: %s (%s)", ethdev->port.name, what, strerror(-error), why);
+	log_error("%s: cannot %s: %s (%s)", ethdev->port.name, what, strerror(-error),
+		eal_reason(why, sizeof(why)));
 	return -1;
 }
 
@@ -168,7 +164,10 @@ static int ethdev_queues(struct ethdev *ethdev, const struct rte_eth_dev_info *i
 	rxconf.offloads = conf->rxmode.offloads;
 	txconf.offloads = conf->txmode.offloads;
 	error = rte_eth_rx_queue_setup(ethdev->id, 0, receive, socket, &rxconf, ethdev->port.pool);
-	if (error != 0)
+	ethdev->refused = error != 0;
+	if (ethdev->refused && options->retried)
+		return -1;
+	if (ethdev->refused)
 		return ethdev_complain(ethdev, "set up its receive queue", error);
 	error = rte_eth_tx_queue_setup(ethdev->id, 0, transmit, socket, &txconf);
 	if (error != 0)
@@ -235,7 +234,6 @@ static int ethdev_prepare(
 	ethdev->port.operations = &ethdev_operations;
 	ethdev->port.external = options->external;
 	ethdev->remove = options->remove;
-	ethdev->quiet = options->quiet;
 	ethdev->socket = -1;
 	if (rte_eth_dev_get_port_by_name(device, &ethdev->id) != 0) {
 		log_error("%s: DPDK has no ethernet device named %s: check the name with "

@@ -36,7 +36,7 @@ struct ethdev {
 	uint64_t no_mbuf;         /* copies that could not be made */
 	uint16_t transmit_frames; /* that its ring for sending holds */
 	char device[64];          /* its name in DPDK */
-	bool quiet;
+	bool refused; /* ethdev_open() failed because the device gave it no receive queue */
 };
 
 struct ethdev_options {
@@ -49,7 +49,7 @@ struct ethdev_options {
 	uint16_t vlan; /* of the tag that frames carry, 0: they carry none */
 	bool remove;   /* it was plugged in for this port */
 	bool external;
-	bool quiet; /* the caller tries again: what fails is told by PTL_LOG=info alone */
+	bool retried; /* the caller tries again if ethdev->refused: no line is written of that */
 };
 
 /* Plugs in a device: arguments as after --vdev ("net_memif0,role=client"). 0, or -1 without a

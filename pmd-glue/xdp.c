@@ -165,8 +165,8 @@ static int xdp_start(struct xdp *xdp, struct ethdev_options *options)
 	int sockets[SOCKETS_MAX];
 	unsigned count = sockets_list(sockets, SOCKETS_MAX);
 	char device[32];
-	for (unsigned tries = 1; tries <= TRIES; tries++) {
-		options->quiet = tries < TRIES;
+	for (unsigned tries = 1;; tries++) {
+		options->retried = tries < TRIES;
 		snprintf(device, sizeof(device), "net_af_xdp_postern%u", xdp_count++);
 		if (xdp_plug(xdp, device, options->name) != 0)
 			return -1;
@@ -176,11 +176,12 @@ static int xdp_start(struct xdp *xdp, struct ethdev_options *options)
 			xdp->ethdev.port.calls = xdp->ethdev.socket >= 0;
 			return 0;
 		}
+		if (!xdp->ethdev.refused || !options->retried)
+			return -1;
 		memset(&xdp->ethdev, 0, sizeof(xdp->ethdev));
 		xdp->ethdev.id = RTE_MAX_ETHPORTS;
 		nanosleep(&pause, NULL);
 	}
-	return -1;
 }
 
 static int xdp_prepare(struct xdp *xdp, uint32_t mtu)
