@@ -6,7 +6,8 @@
 
 #include <base/port.h>
 #include <base/settings.h>
-#include <engine/segment.h>
+#include <engine/statistics.h>
+#include <transport/statistics.h>
 
 static void settings_print(void)
 {

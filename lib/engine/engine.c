@@ -73,7 +73,7 @@ struct engine *engine_create(const struct engine_options *options)
 	/* A segment without Portals has the ring and no space. */
 	if (options->segment->limits.portals == 0 || engine_space_open(engine, 0, &first))
 		engine->transport = transport_create(&options->transport, engine->port,
-			engine->clock, &upcalls, &engine->segment->transport);
+			engine->clock, &upcalls, segment_transport(engine->segment));
 	if (!engine->transport) {
 		spaces_free(engine);
 		free(engine);

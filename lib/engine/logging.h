@@ -63,7 +63,7 @@ LOGGING_INLINE void event_publish(
 	struct space *space, struct queue *queue, const struct logging *logging, unsigned events)
 {
 	queue_publish(logging);
-	counter_add(&space->segment->counters.events_logged, events);
+	counter_add(&segment_counters(space->segment)->events_logged, events);
 	engine_touch(space, queue);
 }
 

@@ -5,6 +5,14 @@
 #include <string.h>
 
 #include <engine/command.h>
+#include <engine/statistics.h>
+#include <transport/statistics.h>
+
+/* What follows a segment's first part: each kind from a cache line on. */
+struct statistics {
+	_Alignas(CACHE_LINE) struct engine_counters engine;
+	_Alignas(CACHE_LINE) struct transport_counters transport;
+};
 
 struct layout {
 	size_t commands, free_entries, free_regions, free_queues, free_counters, free_replies;
@@ -25,7 +33,7 @@ static size_t layout_take(size_t *end, size_t size)
 static void layout_make(const struct segment_limits *limits, struct layout *layout)
 {
 	uint32_t replies = limits->further ? 0 : REPLY_SLOTS;
-	size_t end = sizeof(struct segment);
+	size_t end = sizeof(struct segment) + sizeof(struct statistics);
 
 	layout->commands = layout_take(&end, limits->further ? 0 : ring_size(COMMAND_RING));
 	layout->free_entries = layout_take(&end, freelist_size(limits->entries));
@@ -92,6 +100,11 @@ void segment_init(void *memory, const struct segment_limits *limits, uint32_t ge
 		return;
 	freelist_init(segment_at(segment, segment->free_replies), REPLY_SLOTS);
 	ring_init(segment_ring(segment), COMMAND_RING);
+}
+
+struct transport_counters *segment_transport(const struct segment *segment)
+{
+	return &((struct statistics *)segment_counters(segment))->transport;
 }
 
 uint32_t segment_take(const struct segment *segment, uint64_t free_list)

@@ -462,49 +462,6 @@ struct doorbell {
 	_Atomic uint32_t cpu;  /* where the thread was last seen idle, + 1; 0: there is none */
 };
 
-/* Reasons of the engine's own to drop a message: X(name, help). Their sum is the drop count of
- * 4.2. */
-#define ENGINE_DROPS(X)                                                                            \
-	X(dropped_no_space, "messages for a space that does not exist")                            \
-	X(dropped_no_portal, "messages for a Portal index that does not exist")                    \
-	X(dropped_bad_cookie, "messages whose cookie is no access control entry")                  \
-	X(dropped_access_denied, "messages that access control did not admit")                     \
-	X(dropped_no_match, "messages that no match entry's descriptor accepted")                  \
-	X(dropped_bad_message, "messages whose header is not well-formed")                         \
-	X(dropped_two_sided, "two-sided messages of kinds 14 to 17, which no space takes")         \
-	X(dropped_late_ack, "acknowledgements whose descriptor or queue is gone")                  \
-	X(dropped_late_reply, "replies whose descriptor is gone")                                  \
-	X(dropped_disabled, "messages for a Portal that is disabled")                              \
-	X(dropped_no_header, "messages to the second tier for which no header was left, or none "  \
-			     "of the sender's share")                                              \
-	X(dropped_permission, "messages to an entry that is for another user")                     \
-	X(dropped_operation, "messages to an entry that is for other operations")                  \
-	X(dropped_no_memory_operation,                                                             \
-		"messages for which no operation could be had, or whose sender has its share")
-
-#define ENGINE_COUNTERS(X)                                                                         \
-	X(puts_received, "puts accepted")                                                          \
-	X(gets_received, "gets accepted")                                                          \
-	X(acks_delivered, "Portals acknowledgements logged")                                       \
-	X(replies_received, "replies accepted")                                                    \
-	X(greetings_dropped, "greetings of processes whose node has its share of those that wait") \
-	X(refusals_late, "refusals of gets that had ended, or never were")                         \
-	X(commands, "commands taken from the ring")                                                \
-	X(triggers_lost, "commands to wait for a counter for which there was no memory")           \
-	X(commands_stale, "commands whose object another thread had unlinked")                     \
-	X(events_logged, "events written to queues")                                               \
-	X(events_lost, "events lost because a queue was full")                                     \
-	X(polls_busy, "turns of the poll loop that found something to do")                         \
-	X(polls_idle, "turns that found nothing to do")                                            \
-	X(sleeps, "times the poll core slept")
-
-struct engine_counters {
-#define X(name, help) uint64_t name;
-	ENGINE_DROPS(X)
-	ENGINE_COUNTERS(X)
-#undef X
-};
-
 struct segment {
 	uint64_t size;
 	/* offsets of a ring and of free lists */
@@ -519,9 +476,7 @@ struct segment {
 	_Atomic uint32_t triggered;
 	_Atomic uint32_t closed; /* the interface is going: waiters leave */
 	struct doorbell doorbell;
-	/* written by the poll core, read by others */
-	_Alignas(CACHE_LINE) struct transport_counters transport;
-	_Alignas(CACHE_LINE) struct engine_counters counters;
+	/* the counters follow: statistics.h */
 };
 
 /* Bytes for these limits; the part before `events` is what must be committed at once: *fixed. */

@@ -12,6 +12,7 @@
 #include <base/trace.h>
 #include <engine/engine.h>
 #include <engine/queue.h>
+#include <engine/statistics.h>
 #include <engine/trigger.h>
 #include <match/kept.h>
 #include <wire/message.h>
@@ -528,7 +529,7 @@ static inline void engine_ring(struct engine *engine)
 /* Where the space is known, its own count. */
 #define engine_count(engine, counter)                                                              \
 	do {                                                                                       \
-		counter_add(&(engine)->segment->counters.counter, 1);                              \
+		counter_add(&segment_counters((engine)->segment)->counter, 1);                     \
 		PROBE_COUNTER(#counter, (engine)->self.nid, (engine)->self.pid);                   \
 	} while (0)
 /* A request was dropped because its user is not admitted; the line says by what, and in which
@@ -537,7 +538,7 @@ void space_deny(struct space *space, struct process from, const struct message_h
 	const char *by, const char *counter);
 #define space_count(space, counter)                                                                \
 	do {                                                                                       \
-		counter_add(&(space)->segment->counters.counter, 1);                               \
+		counter_add(&segment_counters((space)->segment)->counter, 1);                      \
 		PROBE_COUNTER(#counter, (space)->engine->self.nid, (space)->engine->self.pid);     \
 	} while (0)
 

@@ -45,7 +45,7 @@ void tier_log(struct space *space, struct queue *queue, const struct tier_news *
 		return;
 	lost = queue->lost;
 	logging = queue_claim(queue); /* it overwrites: there is a place */
-	counter_add(&space->segment->counters.events_lost, queue->lost - lost);
+	counter_add(&segment_counters(space->segment)->events_lost, queue->lost - lost);
 	event_word_write(logging.slot, EVENT_REGION,
 		(uint64_t)news->kind << TIER_KIND_AT | (uint64_t)news->tier << TIER_LIST_AT |
 			(uint64_t)news->verdict << TIER_VERDICT_AT |

@@ -21,6 +21,7 @@
 
 #include <base/log.h>
 #include <base/settings.h>
+#include <engine/statistics.h>
 #include <host/interface.h>
 #include <host/page.h>
 #include <host/statistics.h>
@@ -221,7 +222,7 @@ void tell_queues(struct interface *interface, struct page page, struct report *r
 
 void tell_poll(struct interface *interface, struct page page, struct report *report)
 {
-	const struct engine_counters *counters = &interface->submission.ring->counters;
+	const struct engine_counters *counters = segment_counters(interface->submission.ring);
 	struct poll_info info;
 
 	(void)page;

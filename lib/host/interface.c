@@ -17,6 +17,7 @@
 #include <base/moment.h>
 #include <base/port.h>
 #include <base/settings.h>
+#include <engine/statistics.h>
 #include <host/linger.h>
 #include <host/outer.h>
 #include <host/poller.h>
@@ -24,6 +25,7 @@
 #include <host/visitor.h>
 #include <host/waiting.h>
 #include <pmd-glue/glue.h>
+#include <transport/statistics.h>
 
 #define EVENT_ALIGN 4096
 #define CPU_ANY     UINT64_MAX
@@ -796,7 +798,8 @@ static void interface_wake(struct interface *interface)
 /* Which way messages went. The engine is gone, and its counters are still there. */
 static void traffic_report(const struct interface *interface)
 {
-	const struct transport_counters *counters = &interface->submission.segment->transport;
+	const struct transport_counters *counters =
+		segment_transport(interface->submission.segment);
 
 	log_info("interface %u, %u:%u on %s: %" PRIu64 " peers, %" PRIu64 " messages sent (%" PRIu64
 		 " bytes), %" PRIu64 " received (%" PRIu64 " bytes), %" PRIu64 " retransmissions",

@@ -15,6 +15,7 @@
 #include <base/barrier.h>
 #include <base/owner.h>
 #include <base/spinning.h>
+#include <engine/statistics.h>
 
 #define SLEEP_MAX          SECOND
 #define SLEEP_EXTERNAL     (50 * MICROSECOND) /* the first sleep; doubled up to the next */
@@ -285,7 +286,7 @@ static bool poller_sleep(struct poller *poller)
 		limit = (struct timespec){
 			.tv_sec = (time_t)(leisure / SECOND), .tv_nsec = (long)(leisure % SECOND)};
 		for (unsigned i = 0; i < poller->count; i++)
-			counter_add(&poller->engines[i].segment->counters.sleeps, 1);
+			counter_add(&segment_counters(poller->engines[i].segment)->sleeps, 1);
 		ppoll(descriptors, count, &limit, NULL);
 	}
 	poller_doorbells(poller, 0);

@@ -16,6 +16,7 @@
 
 #include <base/lack.h>
 #include <base/log.h>
+#include <engine/statistics.h>
 
 #define HELPER_AWAY    (50 * MICROSECOND) /* without a look for frames: the program is elsewhere */
 #define HELPER_NAP     (50 * MICROSECOND) /* the first; doubled while the program drives, up to */
@@ -114,7 +115,7 @@ static bool seat_leave_armed(struct seat *seat)
 	const int cancel = seat->cancel;
 	uint32_t taken = SEAT_TAKEN;
 
-	counter_add(&helper->segment->counters.sleeps, 1);
+	counter_add(&segment_counters(helper->segment)->sleeps, 1);
 	/* Release: as seat_try_leave(). */
 	if (atomic_compare_exchange_strong_explicit(
 		    &seat->state, &taken, SEAT_ARMED, memory_order_release, memory_order_relaxed)) {

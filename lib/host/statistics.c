@@ -3,13 +3,15 @@
 #include <host/statistics.h>
 
 #include <base/port.h>
+#include <engine/statistics.h>
 #include <host/front.h>
+#include <transport/statistics.h>
 
 uint64_t interface_drops(const struct segment *segment)
 {
-	const struct engine_counters *counters = &segment->counters;
+	const struct engine_counters *counters = segment_counters(segment);
 	/* 4.2 counts what is for a process that is not here, too; the transport sees to that. */
-	uint64_t drops = counter_read(&segment->transport.dropped_no_process);
+	uint64_t drops = counter_read(&segment_transport(segment)->dropped_no_process);
 
 #define X(name, help) drops += counter_read(&counters->name);
 	ENGINE_DROPS(X)
@@ -61,8 +63,8 @@ void interface_tell_stats(struct interface *interface,
 	struct port_counters port = {0};
 
 	interface_look(interface, look_counters, &port);
-	stats_tell_engine(&reader, &segment->counters);
-	stats_tell_transport(&reader, &interface->submission.ring->transport);
+	stats_tell_engine(&reader, segment_counters(segment));
+	stats_tell_transport(&reader, segment_transport(interface->submission.ring));
 	stats_tell_port(&reader, &port);
 }
 

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include <base/clock.h>
+#include <engine/statistics.h>
 #include <wire/message.h>
 
 #define RECEIVE_LOG                                                                                \
@@ -45,7 +46,8 @@ void receive_start(struct messages *messages, struct transfer *message)
 /* May a message be kept, or be under way? */
 static bool receive_may_match(const struct messages *messages)
 {
-	return counter_read(&messages->visit.segment->counters.puts_received) != messages->told_of;
+	return counter_read(&segment_counters(messages->visit.segment)->puts_received) !=
+	       messages->told_of;
 }
 
 /* The poll core has to carry out what was posted before it is known what a receive gets. */

@@ -9,6 +9,7 @@
 
 #include <base/clock.h>
 #include <base/log.h>
+#include <engine/statistics.h>
 #include <wire/message.h>
 
 #define ENTRIES     65536
@@ -489,7 +490,7 @@ static void greeting_heard(struct messages *messages, const struct news *news)
 		.kind = ITEM_GREETED, .words = {news->bits, news->value, news->offset}};
 
 	if (!messages->options.greeted(messages->options.owner, news->from, &greeting))
-		counter_add(&messages->visit.segment->counters.greetings_dropped, 1);
+		counter_add(&segment_counters(messages->visit.segment)->greetings_dropped, 1);
 }
 
 static void portal_enable(struct messages *messages, unsigned portal)
@@ -599,7 +600,7 @@ unsigned messages_progress(struct messages *messages)
 	count = events_run(messages);
 	if (count == 0 && messages->visit.interface->inlined && interface_drive() != 0)
 		count = events_run(messages);
-	arrived = counter_read(&messages->visit.segment->counters.puts_received);
+	arrived = counter_read(&segment_counters(messages->visit.segment)->puts_received);
 	count += arrived != messages->arrived;
 	messages->arrived = arrived;
 	visit_leave(&messages->visit);

@@ -20,6 +20,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <engine/statistics.h>
 #include <wire/message.h>
 
 #define SHOW_LOG                                                                                   \
@@ -275,7 +276,7 @@ static void show_ask(struct messages *messages, uint64_t least)
 /* Is there a header that was not taken yet, as far as can be told without asking? */
 static bool unseen(struct messages *messages)
 {
-	uint64_t arrived = counter_read(&messages->visit.segment->counters.puts_received);
+	uint64_t arrived = counter_read(&segment_counters(messages->visit.segment)->puts_received);
 
 	if (arrived == messages->searched && !messages->unseen)
 		return false;

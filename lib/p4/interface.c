@@ -9,6 +9,7 @@
 #include <base/guard.h>
 #include <base/log.h>
 #include <base/settings.h>
+#include <engine/statistics.h>
 #include <p4/limit.h>
 
 /* Stands for this process where its own process id would be PTL_PID_ANY. */
@@ -269,7 +270,7 @@ int PtlNIFini(ptl_handle_ni_t ni_handle)
 /* What a status register of the visited NI says. */
 static uint64_t status_count(const struct call *call, ptl_sr_index_t status_register)
 {
-	const struct engine_counters *counters = &call->visit.segment->counters;
+	const struct engine_counters *counters = segment_counters(call->visit.segment);
 
 	switch (status_register) {
 	case PTL_SR_PERMISSION_VIOLATIONS:

@@ -47,6 +47,7 @@
 #include <base/port.h>
 #include <base/probe.h>
 #include <transport/peer.h>
+#include <transport/statistics.h>
 #include <transport/transport.h>
 #include <transport/wheel.h>
 #include <wire/encapsulation.h>

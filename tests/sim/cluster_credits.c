@@ -168,9 +168,9 @@ static void kept_check(const struct member *member, const struct space *space)
 		wrong(member, "messages kept", space->kept_lists[PORTAL_MATCH].length, kept);
 	if (all < kept || (uint64_t)space->kept_share * space->ranks > space->kept.count)
 		wrong(member, "messages counted by rank", all, kept);
-	if (counter_read(&space->segment->counters.dropped_no_header) != member->refusals)
+	if (counter_read(&segment_counters(space->segment)->dropped_no_header) != member->refusals)
 		wrong(member, "messages refused",
-			counter_read(&space->segment->counters.dropped_no_header),
+			counter_read(&segment_counters(space->segment)->dropped_no_header),
 			member->refusals);
 }
 

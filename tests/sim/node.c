@@ -18,6 +18,7 @@
 #include <base/guard.h>
 #include <base/settings.h>
 #include <engine/engine.h>
+#include <engine/statistics.h>
 #include <host/statistics.h>
 #include <pmd-glue/glue.h>
 #include <sim/cluster.h>
@@ -172,12 +173,12 @@ static struct segment *node_segment(const struct node *node)
 
 const struct transport_counters *node_transport_counters(const struct node *node)
 {
-	return &node_segment(node)->transport;
+	return segment_transport(node_segment(node));
 }
 
 const struct engine_counters *node_engine_counters(const struct node *node)
 {
-	return &node_segment(node)->counters;
+	return segment_counters(node_segment(node));
 }
 
 struct engine *node_engine(const struct node *node)
@@ -421,7 +422,8 @@ static bool node_has_events(const struct node *node)
 {
 	if (node->simulation->cluster)
 		return false;
-	return counter_read(&node_segment(node)->counters.events_logged) != node->events_seen;
+	return counter_read(&segment_counters(node_segment(node))->events_logged) !=
+	       node->events_seen;
 }
 
 /* Deadlines that have passed without work being done wait a moment, so that time moves. */

@@ -7,7 +7,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <sim/model.h>
-#include <transport/transport.h>
+#include <transport/statistics.h>
 
 #define METRICS_MAX 24
 

@@ -8,6 +8,7 @@
 
 #include <base/handle.h>
 #include <engine/queue.h>
+#include <engine/statistics.h>
 #include <engine/tiers.h>
 #include <sim/report.h>
 
@@ -260,14 +261,15 @@ static void voids_look(const struct tier_program *program)
 		voids += task->target == program->node->number && task->message >= MESSAGE_ATOMIC &&
 			 task->begun != 0 && !task->absent && !task->delivered;
 	}
-	if (program->segment->counters.dropped_bad_message > voids)
+	if (segment_counters(program->segment)->dropped_bad_message > voids)
 		FAIL(program, "tiers: node %u: dropped_bad_message is %" PRIu64,
-			program->node->number, program->segment->counters.dropped_bad_message);
+			program->node->number,
+			segment_counters(program->segment)->dropped_bad_message);
 }
 
 static void drops_look(struct tier_program *program)
 {
-	const struct engine_counters *counters = &program->segment->counters;
+	const struct engine_counters *counters = segment_counters(program->segment);
 	const struct plain *plain = &program->plain;
 	const struct {
 		const char *name;

@@ -12,6 +12,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <base/port.h>
+#include <transport/statistics.h>
 #include <transport/transport.h>
 
 #define NETWORK_NODES   64

@@ -189,7 +189,8 @@ void rig_post(struct rig *rig, const struct command *command);
 struct event rig_event(struct rig *rig, uint64_t queue, unsigned kind);
 void rig_no_event(struct rig *rig, uint64_t queue);
 
-#define rig_counter(rig, name) ((unsigned long)counter_read(&(rig)->segment->counters.name))
+#define rig_counter(rig, name)                                                                     \
+	((unsigned long)counter_read(&segment_counters((rig)->segment)->name))
 unsigned long rig_drops(const struct rig *rig); /* the drop count */
 
 /* Headers of messages from RIG_PEER. */

@@ -12,6 +12,7 @@
 
 #include <cmocka.h>
 
+#include <engine/statistics.h>
 #include <host/poller.h>
 #include <host/submission.h>
 
@@ -187,7 +188,7 @@ static void poller_run__sleeps_when_nothing_comes_and_wakes_for_a_command(void *
 		post(fixture.engines[0], 1);
 		WAIT_FOR(atomic_load(&fixture.engines[0]->commands) == i);
 	}
-	assert_true(counter_read(&fixture.engines[0]->segment->counters.sleeps) >= 20);
+	assert_true(counter_read(&segment_counters(fixture.engines[0]->segment)->sleeps) >= 20);
 	fixture_stop(&fixture);
 }
 
@@ -239,7 +240,7 @@ static void poller_run__never_sleeps_when_it_may_not(void **state)
 	(void)state;
 	fixture_start(&fixture, 1, POLLER_BUSY);
 	WAIT_FOR(atomic_load(&fixture.engines[0]->turns) > 100000);
-	assert_int_equal(counter_read(&fixture.engines[0]->segment->counters.sleeps), 0);
+	assert_int_equal(counter_read(&segment_counters(fixture.engines[0]->segment)->sleeps), 0);
 	fixture_stop(&fixture);
 }
 
@@ -291,9 +292,10 @@ static void poller_set_manner__of_a_thread_that_sleeps_misses_nothing(void **sta
 
 		poller_pause(fixture.poller);
 		poller_set_manner(fixture.poller, manners[i % 2]);
-		sleeps = counter_read(&fixture.engines[0]->segment->counters.sleeps);
+		sleeps = counter_read(&segment_counters(fixture.engines[0]->segment)->sleeps);
 		poller_resume(fixture.poller);
-		WAIT_FOR(counter_read(&fixture.engines[0]->segment->counters.sleeps) > sleeps &&
+		WAIT_FOR(counter_read(&segment_counters(fixture.engines[0]->segment)->sleeps) >
+				 sleeps &&
 			 sleeping(fixture.engines[0]));
 		post(fixture.engines[0], 1);
 		WAIT_FOR(atomic_load(&fixture.engines[0]->commands) == i + 1);

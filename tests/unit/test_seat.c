@@ -13,6 +13,7 @@
 
 #include <cmocka.h>
 
+#include <engine/statistics.h>
 #include <host/seat.h>
 #include <host/submission.h>
 
@@ -142,7 +143,7 @@ static bool is_armed(struct helped *helped)
 
 static uint64_t sleeps(const struct helped *helped)
 {
-	return counter_read(&helped->engine->segment->counters.sleeps);
+	return counter_read(&segment_counters(helped->engine->segment)->sleeps);
 }
 
 static void helper_run__arms_a_seat_that_nobody_uses_and_sleeps(void **state)
@@ -261,7 +262,7 @@ static void seat_rest__finds_what_came_before_it_armed(void **state)
 	assert_int_equal(atomic_load(&seat.state), SEAT_FREE);
 	assert_int_equal(seat_rest(&seat), 0);
 	assert_int_equal(atomic_load(&seat.state), SEAT_ARMED);
-	assert_int_equal(counter_read(&engine->segment->counters.sleeps), 1);
+	assert_int_equal(counter_read(&segment_counters(engine->segment)->sleeps), 1);
 	helper_destroy(seat.helper);
 	fake_engine_destroy(engine);
 	close(port);
