@@ -26,7 +26,6 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
-#include <rte_memcpy.h>
 
 #include <base/core.h>
 
@@ -101,7 +100,7 @@ static inline __attribute__((always_inline)) bool map_copy_out(
 	if (bytes == sizeof(uint64_t))
 		memcpy(to, from, sizeof(uint64_t));
 	else if (bytes != 0)
-		rte_memcpy(to, from, bytes);
+		memcpy(to, from, bytes);
 	return true;
 }
 
