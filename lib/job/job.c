@@ -103,35 +103,65 @@ static bool pmi_begin(struct job *job)
 			      "by postern-run or mpiexec.hydra");
 }
 
-static bool pmi_get(struct job *job, uint32_t rank, char *value, size_t size)
+static bool pmi_get(struct job *job, const char *key, char *value, size_t size)
 {
 	const char *line =
-		job_ask(job, "get_result", "cmd=get kvsname=%s key=" KEY "-%u\n", job->space, rank);
+		job_ask(job, "get_result", "cmd=get kvsname=%s key=%s\n", job->space, key);
 
-	return line && (pmi_word(line, "value", value, size) || address_missing(job, rank));
+	return line && (pmi_word(line, "value", value, size) ||
+			       job_wrong(job,
+				       "the launcher of this job has no value of %zu bytes for the "
+				       "key %s",
+				       size, key));
 }
 
 /* --- the job */
 
+bool job_begin(struct job *job)
+{
+	return job->kind != LAUNCHER_PMI || pmi_begin(job);
+}
+
+bool job_put(struct job *job, const char *key, const char *value)
+{
+	if (job->kind == LAUNCHER_PMI)
+		return job_ask(job, "put_result", "cmd=put kvsname=%s key=%s value=%s\n",
+			job->space, key, value);
+	return job->kind != LAUNCHER_PMIX || pmix_put(job, key, value);
+}
+
+bool job_get(struct job *job, uint32_t rank, const char *key, char *value, size_t size)
+{
+	if (job->kind == LAUNCHER_PMI)
+		return pmi_get(job, key, value, size);
+	return job->kind == LAUNCHER_PMIX ? pmix_get(job, rank, key, value, size)
+					  : job_wrong(job, "this process is in no job");
+}
+
+/* The key of a rank's address. PMIx has a space of keys for each rank, PMI one for all. */
+static void address_key(const struct job *job, uint32_t rank, char key[PMI_KEY])
+{
+	if (job->kind == LAUNCHER_PMI)
+		snprintf(key, PMI_KEY, KEY "-%u", rank);
+	else
+		snprintf(key, PMI_KEY, KEY);
+}
+
 bool job_meet(struct job *job, struct process self)
 {
-	char value[ADDRESS_ROOM];
+	char key[PMI_KEY], value[ADDRESS_ROOM];
 
+	address_key(job, job->rank, key);
 	snprintf(value, sizeof(value), "%u:%u", self.nid, self.pid);
-	if (job->kind == LAUNCHER_PMI)
-		return pmi_begin(job) &&
-		       job_ask(job, "put_result", "cmd=put kvsname=%s key=" KEY "-%u value=%s\n",
-			       job->space, job->rank, value) &&
-		       job_barrier(job);
-	return job->kind != LAUNCHER_PMIX || (pmix_put(job, KEY, value) && pmix_fence(job));
+	return job_begin(job) && job_put(job, key, value) && job_barrier(job);
 }
 
 bool job_address(struct job *job, uint32_t rank, struct process *address)
 {
-	char value[ADDRESS_ROOM];
+	char key[PMI_KEY], value[PMI_VALUE];
 
-	if (job->kind == LAUNCHER_PMIX ? !pmix_get(job, rank, KEY, value, sizeof(value))
-				       : !pmi_get(job, rank, value, sizeof(value)))
+	address_key(job, rank, key);
+	if (!job_get(job, rank, key, value, sizeof(value)))
 		return false;
 	if (job_hosts(value, NULL) != 1)
 		return address_missing(job, rank);

@@ -48,7 +48,15 @@ static inline bool job_is_launched(const struct job *job)
 	return job->kind == LAUNCHER_PMI || job->kind == LAUNCHER_PMIX;
 }
 
-/* Tells the launcher where this process is, and returns when all others have done so. */
+/* Says hello to the launcher. After it job_put() and job_get() share keys and values with all
+ * ranks: texts without blanks, of less than PMI_KEY and PMI_VALUE bytes, which others can get after
+ * the next barrier. rank: whose key it is, where the launcher speaks PMIx. */
+bool job_begin(struct job *job) CORE_API(job_begin);
+bool job_put(struct job *job, const char *key, const char *value) CORE_API(job_put);
+bool job_get(struct job *job, uint32_t rank, const char *key, char *value, size_t size)
+	CORE_API(job_get);
+
+/* Begins, tells the launcher where this process is, and returns when all others have done so. */
 bool job_meet(struct job *job, struct process self) CORE_API(job_meet);
 /* Where a process is. Only with a launcher. */
 bool job_address(struct job *job, uint32_t rank, struct process *address) CORE_API(job_address);

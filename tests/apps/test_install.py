@@ -113,11 +113,11 @@ class Install(programs.Case):
         return re.findall(r"\(NEEDED\).*\[(.*)\]", self.shell("readelf", "-d", program))
 
     def test_what_is_installed(self):
-        for path in ("include/portals.h", "include/portals4.h", "include/postern.h", "bin/postern-info", "bin/postern-perf", "bin/postern-sim", "share/man/man1/postern-perf.1",
+        for path in ("include/portals.h", "include/portals4.h", "include/portals4/pmi.h", "include/gasnet-postern/gasnet.h", "include/postern.h", "bin/postern-info", "bin/postern-perf", "bin/postern-sim", "share/man/man1/postern-perf.1",
                      "share/man/man3/PtlPut.3", "share/man/man7/postern.7"):
             self.assertTrue(glob.glob(os.path.join(self.prefix, path) + "*"), path)
         for path in ("libpostern.a", "libpostern.so", "libpostern.so.0", "libpostern-core.so.0.1.0", "pkgconfig/postern.pc", "libportals.so",
-                     "libportals.so.4", "pkgconfig/portals4.pc", "libmyriexpress.a", "libmyriexpress.so", "libmx.so", "pkgconfig/myriexpress.pc",
+                     "libportals.so.4", "pkgconfig/portals4.pc", "libportals_runtime.so.1", "libgasnet-postern-par.so", "pkgconfig/gasnet-postern-par.pc", "libmyriexpress.a", "libmyriexpress.so", "libmx.so", "pkgconfig/myriexpress.pc",
                      "cmake/postern/postern-config.cmake", "postern/postern-perf-mx.so", "postern/postern-perf-portals4.so", "wireshark/plugins/postern.lua"):
             self.assertTrue(os.path.exists(os.path.join(self.lib, path)), path)
 
@@ -233,6 +233,20 @@ class Install(programs.Case):
         flags = self.flags("--cflags", "--libs", package="postern-adi")
         self.shell("cc", "-Wall", "-Wextra", "-Werror", f"{path}/example/adi_ring.c", f"{path}/device.c", f"-I{path}/example", "-o", "ring", *flags)
         self.assertIn("a token has passed 1 ranks", self.shell("./ring", LD_LIBRARY_PATH=self.lib, PTL_IFACE_NAME="loop:a"))
+
+    def test_gasnet_compiles_links_and_runs(self):
+        example = os.path.join(SOURCE, "apps/examples/am_ring.c")
+        for mode in ("seq", "par", "parsync"):
+            self.shell("cc", "-Wall", "-Wextra", "-Werror", example, "-o", mode, *self.flags("--cflags", "--libs", package="gasnet-postern-" + mode))
+            self.assertIn("passed 1 ranks 1000 times: 0, as expected",
+                          self.shell(f"./{mode}", LD_LIBRARY_PATH=self.lib, PTL_IFACE_NAME="loop:a"))
+        self.assertIn("passed 2 ranks 100 times: 100, as expected",
+                      self.shell(os.path.join(self.prefix, "bin/postern-run"), "-n", "2", "./par", "100", LD_LIBRARY_PATH=self.lib))
+        done = subprocess.run(["cc", example, "-o", "mixed", *self.flags("--cflags", package="gasnet-postern-par"),
+                               *self.flags("--libs", package="gasnet-postern-seq")], cwd=self.directory, stdout=subprocess.PIPE,
+                              stderr=subprocess.STDOUT, text=True, check=False, timeout=programs.TIMEOUT)
+        self.assertIn("gasnet_postern_init_0_par", done.stdout)
+        self.assertNotEqual(done.returncode, 0)
 
     def test_pkg_config_looks_where_it_is_installed(self):
         looked_into = self.shell("pkg-config", "--variable=pc_path", "pkg-config").strip().split(":")

@@ -8,7 +8,8 @@ A source lib/ROOM/NAME.c or pmd-glue/NAME.c is tested by tests/unit/test_NAME.c,
 
 A source whose name another room uses as well must be named. A file includes headers of its own room and of those below it alone; lib/host
 alone includes those of pmd-glue. A front end calls no function of pmd-glue either. The environment may be that of a user who has fewer rights than
-the program, so lib/base/environment.c alone reads it, and settings.c, whose table says of each variable how it is taken there.
+the program, so lib/base/environment.c alone reads it, and settings.c, whose table says of each variable how it is taken there. lib/gasnet is a
+client of portals4.h like any other, and includes nothing else of the library: its variables.c takes nothing from that user (secure_getenv).
 """
 import collections
 import pathlib
@@ -20,13 +21,18 @@ HEAD_LINES = 30
 COVERS = re.compile(r"Covers: ((?:[\w./-]+\.c,? )*[\w./-]+\.c)\.")
 FRONT_ENDS = ("adi", "messages", "mx", "p3", "p4")
 INCLUDE = re.compile(r"^#include <([\w-]+)/", re.MULTILINE)
+HEADER = re.compile(r"^#include <((?:postern|portals|mx|myriexpress)[\w/-]*\.h)>", re.MULTILINE)
+GASNET_HEADERS = {"portals4.h", "portals4/pmi.h"}
 ENVIRONMENT_CALL = re.compile(r"\b(secure_)?getenv\(")
+SECURE_CALL = re.compile(r"\bsecure_getenv\(")
 ENVIRONMENT_READERS = ("lib/base/environment.c", "lib/base/settings.c")
+SECURE_READERS = ("lib/gasnet/variables.c",)
 GLUE_CALL = re.compile(r"\bglue_\w+\(")
 CORE = ["host", "engine", "job", "transport", "match", "wire", "base"]  # engine and job are beside each other, and transport and match
 BELOW = {room: CORE[at + 1:] for at, room in enumerate(CORE)} | {"pmd-glue": ["base"], "messages": CORE, "p3": CORE, "p4": CORE}
 BELOW |= {"job": ["transport", "wire", "base"], "engine": ["transport", "match", "wire", "base"]}
 BELOW |= {"transport": ["wire", "base"], "match": ["base"], "host": BELOW["host"] + ["pmd-glue"]}
+BELOW |= {"runtime": BELOW["job"] + ["job"], "gasnet": []}
 BELOW |= {"mx": CORE + ["messages"], "adi": CORE + ["messages"]}
 
 
@@ -67,7 +73,10 @@ def main():
         if path not in named and f"{test}.c" not in rooms and not own:
             complaints.append(f'{path}: tests no source of its name: name in its head what it tests ("Covers: ...")')
     for source in sources:
-        if source not in ENVIRONMENT_READERS and ENVIRONMENT_CALL.search((ROOT / source).read_text(encoding="utf-8")):
+        text = (ROOT / source).read_text(encoding="utf-8")
+        if source in SECURE_READERS:
+            text = SECURE_CALL.sub("", text)
+        if source not in ENVIRONMENT_READERS and ENVIRONMENT_CALL.search(text):
             complaints.append(f"{source}: calls getenv(): add the variable to the table of environment.c, and call environment_text()")
     for room, below in BELOW.items():
         for path in sorted((ROOT / (room if room == "pmd-glue" else f"lib/{room}")).glob("*.[ch]")):
@@ -75,6 +84,8 @@ def main():
             for other in sorted(set(INCLUDE.findall(text)) & BELOW.keys() - {room, *below}):
                 complaints.append(f"{path.relative_to(ROOT)}: includes a header of {other}, which is not below {room}: "
                                   f"let a room above both use it, or move it down")
+            for header in sorted(set(HEADER.findall(text)) - GASNET_HEADERS) if room == "gasnet" else ():
+                complaints.append(f"{path.relative_to(ROOT)}: includes {header}: lib/gasnet stands on portals4.h and portals4/pmi.h alone")
             if room in FRONT_ENDS and GLUE_CALL.search(text):
                 complaints.append(f"{path.relative_to(ROOT)}: calls pmd-glue, of which its library would have a copy with data of its "
                                   "own: let lib/host call it")

@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* exit.c - the end of a job, from any state.
+ *
+ * The first thread that calls gasnet_exit() ends the process; others wait for that. It writes the
+ * code into rank 0's word. Triggered operations, which were posted at the start, carry it down a
+ * tree to all ranks, while their programs compute. A rank that sees its word in a call raises
+ * SIGQUIT at itself, once, which the client may catch, and leaves. Ranks that leave are counted at
+ * rank 0; when all have, the news goes down the same tree, and each rank closes and ends with its
+ * code. A rank that waits for this too long has the launcher end the job, whose SIGTERM reaches
+ * programs that make no calls.
+ *
+ * E1. A signal's handler calls nothing of Portals and nothing that locks: it ends the process.
+ */
+#include "state.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <portals4/pmi.h>
+
+#define FLUSH_WAIT 5u                  /* s that closing may take beyond the wait for others */
+#define SLEEP      10u                 /* ms */
+#define PRESENT    (UINT64_C(1) << 32) /* in the word, beside the code */
+
+enum news { NEWS_CODE, NEWS_LEFT, NEWS_ALL, NEWS_COUNT };
+
+volatile uint64_t exit_word;
+static uint64_t own_word;
+static ptl_handle_ct_t counters[NEWS_COUNT];
+static int leaving;     /* 1: a thread is in gasnet_exit() */
+static int interrupted; /* 1: a signal ends the process */
+static volatile sig_atomic_t last_code;
+
+/* --- signals */
+
+/* SIGTERM, SIGINT, SIGHUP: the client may catch the SIGQUIT that follows. */
+static void signal_pass(int number)
+{
+	interrupted = 1;
+	last_code = 128 + number;
+	raise(SIGQUIT);
+	_exit(last_code);
+}
+
+static void quit_take(int number)
+{
+	(void)number;
+	gasnet_exit(last_code);
+}
+
+/* The others have not left, or closing hangs. */
+static void alarm_take(int number)
+{
+	(void)number;
+	PMI_Abort(last_code, NULL);
+}
+
+static void catch_unless_caught(int number, void (*function)(int))
+{
+	struct sigaction action;
+
+	if (sigaction(number, NULL, &action) != 0 || action.sa_handler != SIG_DFL)
+		return;
+	memset(&action, 0, sizeof(action));
+	action.sa_handler = function;
+	sigemptyset(&action.sa_mask);
+	action.sa_flags = SA_NODEFER;
+	(void)sigaction(number, &action, NULL);
+}
+
+/* exit(), and the end of main. */
+static void program_ended(int code, void *nothing)
+{
+	(void)nothing;
+	if (gasnet.stage != STAGE_NONE)
+		gasnet_exit(code);
+}
+
+void exit_catch(void)
+{
+	catch_unless_caught(SIGQUIT, quit_take);
+	catch_unless_caught(SIGTERM, signal_pass);
+	catch_unless_caught(SIGINT, signal_pass);
+	catch_unless_caught(SIGHUP, signal_pass);
+	(void)on_exit(program_ended, NULL);
+}
+
+/* --- the tree */
+
+static void entry_open(enum news news, void *word, size_t size)
+{
+	ptl_handle_me_t entry;
+	ptl_me_t me = {
+		.start = word,
+		.length = size,
+		.uid = PTL_UID_ANY,
+		.options = PTL_ME_OP_PUT | PTL_ME_EVENT_CT_COMM | PTL_ME_EVENT_LINK_DISABLE |
+			   PTL_ME_EVENT_COMM_DISABLE,
+		.match_id = {.rank = PTL_RANK_ANY},
+		.match_bits = news,
+	};
+
+	must(PtlCTAlloc(gasnet.ni, &counters[news]));
+	me.ct_handle = counters[news];
+	must(PtlMEAppend(gasnet.ni, PORTAL_EXIT, &me, PTL_PRIORITY_LIST, NULL, &entry));
+}
+
+/* News go on to the ranks below this one, when the counter reaches a number. */
+static void pass_on(enum news news, const volatile void *word, size_t size, ptl_handle_ct_t counter,
+	uint64_t number)
+{
+	for (uint64_t child = 2 * (uint64_t)gasnet.rank + 1;
+		child <= 2 * (uint64_t)gasnet.rank + 2 && child < gasnet.size; child++)
+		must(PtlTriggeredPut(gasnet.quiet, (ptl_size_t)(uintptr_t)word, size,
+			PTL_NO_ACK_REQ, (ptl_process_t){.rank = (uint32_t)child}, PORTAL_EXIT, news,
+			0, NULL, 0, counter, number));
+}
+
+void exit_open(void)
+{
+	const ptl_ct_event_t one = {.success = 1};
+	ptl_pt_index_t index;
+
+	must(PtlPTAlloc(gasnet.ni, 0, PTL_EQ_NONE, PORTAL_EXIT, &index));
+	entry_open(NEWS_CODE, (void *)(uintptr_t)&exit_word, sizeof(exit_word));
+	entry_open(NEWS_LEFT, NULL, 0);
+	entry_open(NEWS_ALL, NULL, 0);
+	pass_on(NEWS_CODE, &exit_word, sizeof(exit_word), counters[NEWS_CODE], 1);
+	pass_on(NEWS_ALL, NULL, 0, counters[NEWS_ALL], 1);
+	if (gasnet.rank == 0)
+		must(PtlTriggeredCTInc(counters[NEWS_ALL], one, counters[NEWS_LEFT], gasnet.size));
+}
+
+static void root_tell(enum news news, const void *word, size_t size)
+{
+	must(PtlPut(gasnet.quiet, (ptl_size_t)(uintptr_t)word, size, PTL_NO_ACK_REQ,
+		(ptl_process_t){.rank = 0}, PORTAL_EXIT, news, 0, NULL, 0));
+}
+
+/* --- leaving */
+
+static double now(void)
+{
+	struct timespec time;
+
+	clock_gettime(CLOCK_MONOTONIC, &time);
+	return (double)time.tv_sec + (double)time.tv_nsec * 1e-9;
+}
+
+/* Returns true when all ranks leave. */
+static bool others_leave(void)
+{
+	const ptl_size_t test = 1;
+	double until = now() + gasnet.exit_wait;
+	ptl_ct_event_t count;
+	unsigned which;
+
+	root_tell(NEWS_CODE, &own_word, sizeof(own_word));
+	root_tell(NEWS_LEFT, NULL, 0);
+	do {
+		if (PtlCTPoll(&counters[NEWS_ALL], &test, 1, SLEEP, &count, &which) == PTL_OK)
+			return true;
+	} while (now() < until);
+	return false;
+}
+
+static void alarm_set(int code)
+{
+	struct sigaction action = {.sa_handler = alarm_take};
+
+	last_code = code;
+	sigemptyset(&action.sa_mask);
+	(void)sigaction(SIGALRM, &action, NULL);
+	(void)alarm((unsigned)gasnet.exit_wait + FLUSH_WAIT);
+}
+
+void gasnet_exit(int exitcode)
+{
+	if (__atomic_load_n(&interrupted, __ATOMIC_RELAXED) || gasnet.stage == STAGE_NONE)
+		_exit(exitcode);
+	while (__atomic_exchange_n(&leaving, 1, __ATOMIC_ACQ_REL))
+		pause();
+	(void)signal(SIGQUIT, SIG_IGN);
+	alarm_set(exitcode);
+	fflush(NULL);
+	own_word = PRESENT | (uint32_t)exitcode;
+	if (!others_leave())
+		PMI_Abort(exitcode, NULL);
+	(void)PtlNIFini(gasnet.ni);
+	(void)PMI_Finalize();
+	_exit(exitcode);
+}
+
+void exit_await(void)
+{
+	while (__atomic_load_n(&leaving, __ATOMIC_ACQUIRE))
+		pause();
+}
+
+void exit_follow(void)
+{
+	int code = (int)(uint32_t)exit_word;
+
+	exit_await();
+	last_code = code;
+	raise(SIGQUIT);
+	gasnet_exit(code);
+}

@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* state.h - the state of GASNet in a process, and what its files offer each other.
+ *
+ * The room stands on portals4.h and portals4/pmi.h alone. It is compiled three times: with
+ * GASNET_SEQ the locks are nothing; GASNET_PAR and GASNET_PARSYNC differ by their name only.
+ *
+ * G1. A rank may have `share` unreleased places at each other rank: a request takes one, a long
+ *     request that goes as two messages takes two. All shares together fit the target's event queue
+ *     and its blocks (share_reckon()), so a request is sent only where there is room.
+ * G2. With each place the requester keeps two places of its own queue, and room for a packed
+ *     message, for the reply. So a reply never waits for room. A reply gives its request's places
+ *     back; places of requests without a reply are counted by the target, which writes the sum into
+ *     `released` of the requester whenever it has grown by half a share.
+ * G3. Therefore the portals are never disabled, nothing is acknowledged and nothing is sent twice.
+ *     A disabled portal or a lost event is an error of this library: the job ends.
+ * G4. A handler runs without a lock of the library. Its request's places are released after it.
+ * G5. No block of messages is held by a handler that another thread's poll could meet: PAR copies
+ *     payloads out under the poll lock; in SEQ the block's unlink event comes after the handler.
+ * G6. Nobody's progress depends on a queue that nobody reads: who waits for room polls `receive`,
+ *     which runs handlers; a reply, which may not, waits for SEND events alone, which need the
+ *     peer's Portals and not its program.
+ *
+ * No lock is taken while another one is held.
+ */
+#ifndef GASNET_STATE_H
+#define GASNET_STATE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <portals4.h>
+
+#include <gasnet.h>
+
+/* --- locks */
+
+#ifdef GASNET_SEQ
+#define LOCK(name)   static char name __attribute__((unused))
+#define lock(name)   ((void)(name))
+#define unlock(name) ((void)(name))
+#else
+#define LOCK(name)   static pthread_mutex_t name = PTHREAD_MUTEX_INITIALIZER
+#define lock(name)   ((void)pthread_mutex_lock(&(name)))
+#define unlock(name) ((void)pthread_mutex_unlock(&(name)))
+#endif
+
+/* --- messages */
+
+#define ARGUMENTS_MAX 16u
+#define MEDIUM_MAX    2048u
+#define MESSAGE_MAX   2112u /* bytes of a message: 16 arguments and a medium's payload */
+#define SMALL_MAX     64u   /* what goes without a slot: all short messages */
+#define LONG_MAX      ((size_t)1 << 30)
+#define PAYLOAD_ALIGN 16u
+
+enum portal {
+	PORTAL_EXIT = 4,
+	PORTAL_SHARES = 5,
+	PORTAL_BARRIER = 6,
+	PORTAL_MESSAGES = 7,
+	PORTAL_DATA = 8
+};
+
+/* As gasnet.h numbers them, and LONG_PACKED: a long whose data come with its arguments. */
+enum kind { KIND_SHORT, KIND_MEDIUM, KIND_LONG, KIND_LONG_PACKED };
+
+/* A message as its handler gets it. */
+struct message {
+	uint32_t from;
+	uint8_t kind, handler, count;
+	bool request;
+	uint8_t places; /* of the request; of a reply: of the request that it answers */
+	int32_t arguments[ARGUMENTS_MAX];
+	void *payload;
+	size_t length;
+	uint8_t bytes[MEDIUM_MAX] __attribute__((aligned(PAYLOAD_ALIGN)));
+};
+
+/* What a gasnet_token_t points to, while the handler runs. */
+struct token {
+	uint32_t from;
+	uint8_t places;
+	bool request, replied;
+};
+
+/* --- the process */
+
+enum stage { STAGE_NONE, STAGE_JOINED, STAGE_ATTACHED };
+
+struct place {
+	void *address; /* of the segment */
+	uintptr_t size;
+	uintptr_t limit; /* of its size */
+	uint32_t host;
+};
+
+struct gasnet {
+	enum stage stage;
+	uint32_t rank, size;
+	int segment_kind;
+	ptl_handle_ni_t ni;
+	ptl_handle_eq_t receive; /* all that comes */
+	ptl_handle_eq_t sent;    /* SEND events of slots and of data, and all failures */
+	ptl_handle_md_t small;   /* the data are free at once; only failures have events */
+	ptl_handle_md_t counted; /* each message has a SEND event */
+	ptl_handle_md_t quiet;   /* no event at all */
+	struct place *places;    /* of all ranks */
+	uintptr_t limit_least;   /* of all ranks' */
+	uint32_t share;
+	uint64_t queue, blocks, block_size; /* the environment's, or what the job needs */
+	uint64_t segment_most;
+	double exit_wait; /* s */
+	int wait_mode;
+};
+
+extern struct gasnet gasnet;
+
+/* library.c */
+void complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/* Ends the job after a line. */
+void fatal(const char *format, ...) __attribute__((format(printf, 1, 2), noreturn));
+/* A call of Portals that cannot fail, unless the library is wrong or a limit is too small. */
+#define must(call) must_be((call), #call)
+void must_be(int code, const char *call);
+/* The function of a handler, which is registered. */
+void (*handler_find(unsigned index, uint32_t from))(void);
+
+/* variables.c */
+void environment_read(void);
+uint64_t environment_number(const char *name, uint64_t fallback, bool size);
+
+/* start.c. Returns false after a line on standard error. */
+bool start_join(void);
+/* Tells all ranks this one's segment and learns theirs; a barrier. */
+bool start_exchange(const char *configuration);
+uint64_t share_reckon(uint64_t queue, uint64_t blocks, uint64_t size, uint32_t ranks);
+
+/* places.c */
+void segment_limits(uint64_t memory[], uint64_t most[]);
+bool segment_make(uintptr_t size, uintptr_t heap_distance);
+/* Ends the job if the range is not in that rank's segment. */
+void segment_check(const char *what, uint32_t rank, const void *address, size_t length);
+
+/* send.c */
+void send_open(void);
+/* Takes what SEND events there are; returns whether there was any. */
+bool sent_collect(void);
+/* One event of `sent`. */
+void sent_take(const ptl_event_t *event);
+/* The places of a request come back: by its reply, or by the target's count. */
+void share_return(uint32_t rank, unsigned places);
+/* A request of that rank was handled without a reply. */
+void share_release(uint32_t rank, unsigned places);
+
+/* receive.c */
+void receive_open(void);
+/* Handles what has come; returns whether there was anything. Not in handlers. */
+bool receive_poll(void);
+/* Sleeps until something comes, or for a millisecond. */
+void receive_sleep(void);
+/* One turn of a wait: polls, spins or sleeps as the wait mode says. tries: 0 at first. */
+void wait_turn(unsigned *tries);
+
+/* dispatch.c */
+void message_handle(struct message *message);
+void message_run(void (*function)(void), const struct message *message, struct token *token);
+
+/* phases.c */
+void barrier_open(void);
+
+/* exit.c */
+void exit_catch(void); /* signals, and the end of main */
+void exit_open(void);
+/* Never returns if a thread is in gasnet_exit(), which has closed Portals perhaps. */
+void exit_await(void);
+/* Leaves if another rank has called gasnet_exit(). */
+extern volatile uint64_t exit_word;
+void exit_follow(void);
+static inline void exit_look(void)
+{
+	if (__builtin_expect(exit_word != 0, 0))
+		exit_follow();
+}
+
+#endif

@@ -1,0 +1,303 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* runtime.c - see portals4/pmi.h. One job, and one lock that all calls take but PMI_Abort(), which
+ * must end a process that is in another call. */
+#include <portals4/pmi.h>
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <job/job.h>
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct job job;
+static bool open;
+
+/* What a process without a launcher has put: nobody else keeps it. */
+struct pair {
+	struct pair *next;
+	char *key, *value;
+};
+static struct pair *pairs;
+
+static int failed(const char *call)
+{
+	fprintf(stderr, "%s: %s\n", call, job.why);
+	return PMI_FAIL;
+}
+
+/* Takes the lock. Returns PMI_SUCCESS, or another code without the lock. */
+static int enter(bool argument)
+{
+	pthread_mutex_lock(&lock);
+	if (open && argument)
+		return PMI_SUCCESS;
+	pthread_mutex_unlock(&lock);
+	return argument ? PMI_ERR_INIT : PMI_ERR_INVALID_ARG;
+}
+
+static int leave(int code)
+{
+	pthread_mutex_unlock(&lock);
+	return code;
+}
+
+static int number_get(int *number, uint32_t (*value)(void))
+{
+	int code = enter(number != NULL);
+
+	if (code != PMI_SUCCESS)
+		return code;
+	*number = (int)value();
+	return leave(PMI_SUCCESS);
+}
+
+static uint32_t job_size(void)
+{
+	return job_is_launched(&job) ? job.size : 1;
+}
+
+static uint32_t job_rank(void)
+{
+	return job_is_launched(&job) ? job.rank : 0;
+}
+
+static uint32_t job_number(void)
+{
+	return 0;
+}
+
+/* PMIx finds a key only with the rank that put it, which PMI's callers do not say. */
+static bool job_open(void)
+{
+	if (!job_find(&job, false))
+		return false;
+	if (job.kind != LAUNCHER_PMIX)
+		return job_begin(&job);
+	(void)job_leave(&job);
+	return job_wrong(&job, "the launcher of this job speaks PMIx: start it by postern-run, "
+			       "mpiexec.hydra or srun --mpi=pmi2");
+}
+
+int PMI_Init(int *spawned)
+{
+	int code = PMI_SUCCESS;
+
+	if (!spawned)
+		return PMI_ERR_INVALID_ARG;
+	*spawned = 0;
+	pthread_mutex_lock(&lock);
+	if (!open && !job_open())
+		code = failed("PMI_Init");
+	open = open || code == PMI_SUCCESS;
+	return leave(code);
+}
+
+int PMI_Initialized(PMI_BOOL *initialized)
+{
+	if (!initialized)
+		return PMI_ERR_INVALID_ARG;
+	pthread_mutex_lock(&lock);
+	*initialized = open ? PMI_TRUE : PMI_FALSE;
+	return leave(PMI_SUCCESS);
+}
+
+int PMI_Finalize(void)
+{
+	int code = enter(true);
+
+	if (code != PMI_SUCCESS)
+		return code;
+	open = false;
+	return leave(job_leave(&job) ? PMI_SUCCESS : failed("PMI_Finalize"));
+}
+
+int PMI_Get_size(int *size)
+{
+	return number_get(size, job_size);
+}
+
+int PMI_Get_rank(int *rank)
+{
+	return number_get(rank, job_rank);
+}
+
+int PMI_Get_universe_size(int *size)
+{
+	return number_get(size, job_size);
+}
+
+int PMI_Get_appnum(int *number)
+{
+	return number_get(number, job_number);
+}
+
+int PMI_Barrier(void)
+{
+	int code = enter(true);
+
+	if (code != PMI_SUCCESS)
+		return code;
+	return leave(job_barrier(&job) ? PMI_SUCCESS : failed("PMI_Barrier"));
+}
+
+int PMI_Abort(int exit_code, const char text[])
+{
+	if (text)
+		fprintf(stderr, "%s\n", text);
+	job_abort(&job, exit_code);
+	_exit(job_exit_code(exit_code));
+}
+
+/* --- the key-value space */
+
+static int length_get(int *length, unsigned most)
+{
+	if (!length)
+		return PMI_ERR_INVALID_ARG;
+	*length = (int)most;
+	return PMI_SUCCESS;
+}
+
+int PMI_KVS_Get_my_name(char name[], int length)
+{
+	int code = enter(name != NULL);
+	size_t size;
+
+	if (code != PMI_SUCCESS)
+		return code;
+	size = strlen(job.space) + 1;
+	if (length < 0 || (size_t)length < size)
+		return leave(PMI_ERR_INVALID_LENGTH);
+	memcpy(name, job.space, size);
+	return leave(PMI_SUCCESS);
+}
+
+int PMI_KVS_Get_name_length_max(int *length)
+{
+	return length_get(length, PMI_SPACE);
+}
+
+int PMI_KVS_Get_key_length_max(int *length)
+{
+	return length_get(length, PMI_KEY);
+}
+
+int PMI_KVS_Get_value_length_max(int *length)
+{
+	return length_get(length, PMI_VALUE);
+}
+
+/* A text that goes in one word of a line: neither empty, nor with a blank, nor of `most` bytes. */
+static bool is_word(const char *text, size_t most)
+{
+	return text[0] != '\0' && text[strcspn(text, " \t\r\n")] == '\0' && strlen(text) < most;
+}
+
+static bool pair_put(const char *key, const char *value)
+{
+	struct pair *pair = malloc(sizeof(*pair));
+
+	if (pair) {
+		*pair = (struct pair){pairs, strdup(key), strdup(value)};
+		if (pair->key && pair->value) {
+			pairs = pair;
+			return true;
+		}
+		free(pair->key);
+		free(pair->value);
+		free(pair);
+	}
+	return job_wrong(&job, "there is no memory for the value of %s", key);
+}
+
+static bool pair_get(const char *key, char *value, size_t size)
+{
+	const struct pair *pair = pairs;
+
+	while (pair && strcmp(pair->key, key) != 0)
+		pair = pair->next;
+	if (!pair || strlen(pair->value) >= size)
+		return job_wrong(&job, "there is no value of %zu bytes for the key %s", size, key);
+	strcpy(value, pair->value);
+	return true;
+}
+
+int PMI_KVS_Put(const char name[], const char key[], const char value[])
+{
+	int code = enter(name && key && value);
+
+	if (code != PMI_SUCCESS)
+		return code;
+	if (!is_word(key, PMI_KEY))
+		return leave(PMI_ERR_INVALID_KEY);
+	if (!is_word(value, PMI_VALUE))
+		return leave(PMI_ERR_INVALID_VAL);
+	return leave((job_is_launched(&job) ? job_put(&job, key, value) : pair_put(key, value))
+			     ? PMI_SUCCESS
+			     : failed("PMI_KVS_Put"));
+}
+
+int PMI_KVS_Commit(const char name[])
+{
+	int code = enter(name != NULL);
+
+	return code == PMI_SUCCESS ? leave(PMI_SUCCESS) : code;
+}
+
+int PMI_KVS_Get(const char name[], const char key[], char value[], int length)
+{
+	int code = enter(name && key && value);
+
+	if (code != PMI_SUCCESS)
+		return code;
+	if (!is_word(key, PMI_KEY))
+		return leave(PMI_ERR_INVALID_KEY);
+	if (length <= 0)
+		return leave(PMI_ERR_INVALID_VAL_LENGTH);
+	return leave((job_is_launched(&job) ? job_get(&job, 0, key, value, (size_t)length)
+					    : pair_get(key, value, (size_t)length))
+			     ? PMI_SUCCESS
+			     : failed("PMI_KVS_Get"));
+}
+
+/* --- what no launcher offers */
+
+int PMI_Publish_name(const char service[], const char port[])
+{
+	(void)service;
+	(void)port;
+	return PMI_FAIL;
+}
+
+int PMI_Unpublish_name(const char service[])
+{
+	(void)service;
+	return PMI_FAIL;
+}
+
+int PMI_Lookup_name(const char service[], char port[])
+{
+	(void)service;
+	(void)port;
+	return PMI_FAIL;
+}
+
+int PMI_Spawn_multiple(int count, const char *commands[], const char **arguments[],
+	const int most[], const int info_sizes[], const PMI_keyval_t *infos[], int preput_size,
+	const PMI_keyval_t preput[], int errors[])
+{
+	(void)count;
+	(void)commands;
+	(void)arguments;
+	(void)most;
+	(void)info_sizes;
+	(void)infos;
+	(void)preput_size;
+	(void)preput;
+	(void)errors;
+	return PMI_FAIL;
+}

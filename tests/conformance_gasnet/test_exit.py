@@ -1,0 +1,101 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""test_exit.py - every way of leaving a job of GASNet ends all its ranks, with the right code, and leaves no process.
+
+    test_exit.py POSTERN_RUN RANKS_SEQ RANKS_PAR
+
+Covers: lib/gasnet/exit.c.
+"""
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+RUN, SEQ, PAR = sys.argv[1:4]
+TIMEOUT = 60  # s
+GONE = 10  # s until the ranks of a killed launcher have ended
+WAIT = "0.5"  # s that an exiting rank waits for ranks that make no calls
+
+# Scenario, exit code, what standard error says.
+WAYS = [
+    ("leave-unattached", 3, ""), ("leave-together", 7, ""), ("leave-quietly", 0, ""), ("leave-by-main", 9, ""), ("leave-barrier", 5, ""),
+    ("leave-computing", 5, ""), ("leave-polling", 5, ""), ("leave-sending", 5, ""), ("leave-zero-computing", 0, ""),
+    ("leave-from-handler", 6, ""), ("leave-from-own-handler", 6, ""), ("leave-by-signal", 130, ""),
+    ("leave-by-abort", 134, ""), ("leave-by-fault", 139, ""),
+    ("leave-by-index", 134, "is for handler 255, which this rank has not registered"),
+    ("leave-outside-segment", 134, "whose segment has 4194304 bytes"),
+]
+
+
+def alive(pid):
+    """Whether a process runs: a zombie of this container's first process does not."""
+    try:
+        with open(f"/proc/{pid}/stat", encoding="utf-8") as file:
+            return file.read().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+class Exit(unittest.TestCase):
+    def setUp(self):
+        self.runtime = tempfile.mkdtemp(prefix="ptn-")
+        self.addCleanup(subprocess.run, ["rm", "-rf", self.runtime], check=False)
+
+    def start(self, program, scenario, ranks=3):
+        environment = dict(os.environ, XDG_RUNTIME_DIR=self.runtime, GASNET_EXITTIMEOUT=WAIT)
+        return subprocess.Popen([RUN, "-n", str(ranks), program, scenario], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                                env=environment, start_new_session=True)
+
+    def none_left(self, session):
+        """All processes of the job are in its session."""
+        until = time.monotonic() + GONE
+        while True:
+            found = subprocess.run(["ps", "-s", str(session), "-o", "stat="], stdout=subprocess.PIPE, text=True, check=False).stdout.split()
+            if not [state for state in found if not state.startswith("Z")]:
+                return
+            self.assertLess(time.monotonic(), until, "a process is left")
+            time.sleep(0.05)
+
+    def leaves(self, program, scenario, code, words=""):
+        with self.start(program, scenario) as job:
+            output, errors = job.communicate(timeout=TIMEOUT)
+            self.assertEqual(job.returncode, code, f"{scenario}: {errors}")
+            self.assertIn(words, errors, scenario)
+            self.none_left(job.pid)
+        return output
+
+    def test_ways_to_leave(self):
+        for scenario, code, words in WAYS:
+            with self.subTest(scenario):
+                self.leaves(SEQ, scenario, code, words)
+
+    def test_one_of_several_threads_leaves(self):
+        for _ in range(5):
+            self.leaves(PAR, "leave-threads", 4)
+
+    def test_a_client_catches_sigquit(self):
+        self.assertEqual(self.leaves(SEQ, "leave-caught", 8), "caught\n" * 2)
+
+    def killed(self, which):
+        """The n-th rank to say its number, or the launcher."""
+        with self.start(SEQ, "wait") as job:
+            ranks = [int(job.stdout.readline()) for _ in range(3)]
+            os.kill(job.pid if which is None else ranks[which], signal.SIGKILL)
+            job.communicate(timeout=TIMEOUT)
+            self.none_left(job.pid)
+            self.assertNotEqual(job.returncode, 0)
+            self.assertEqual([pid for pid in ranks if alive(pid)], [])
+
+    def test_a_rank_is_killed(self):
+        for which in range(3):
+            self.killed(which)
+
+    def test_the_launcher_is_killed(self):
+        self.killed(None)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1])
