@@ -19,7 +19,7 @@ static bool receive_post(struct messages *messages, struct transfer *message)
 		.portal = PORTAL_MATCH,
 		.bits = message->bits,
 		.ignore = message->ignore,
-		.peer = UINT32_MAX,
+		.peer = message->peer,
 		.start = message->buffer,
 		.vector = message->vector,
 		.length = message->length,
@@ -77,6 +77,7 @@ void messages_receive(struct messages *messages, struct transfer *message, uint6
 	uint64_t ignore, void *buffer, uint64_t room)
 {
 	*message = (struct transfer){.kind = ITEM_RECEIVE,
+		.peer = PEER_ANY,
 		.bits = bits & ~ignore,
 		.ignore = ignore,
 		.buffer = buffer,
@@ -84,10 +85,25 @@ void messages_receive(struct messages *messages, struct transfer *message, uint6
 	receive_begin(messages, message);
 }
 
+void messages_receive_from(struct messages *messages, struct transfer *message, uint32_t peer,
+	uint64_t bits, uint64_t ignore, void *buffer, uint64_t room,
+	const struct map_vector *vector)
+{
+	*message = (struct transfer){.kind = ITEM_RECEIVE,
+		.peer = peer,
+		.bits = bits & ~ignore,
+		.ignore = ignore,
+		.buffer = buffer,
+		.vector = vector,
+		.length = vector ? map_vector_length(vector) : room};
+	receive_begin(messages, message);
+}
+
 void messages_receive_pieces(struct messages *messages, struct transfer *message, uint64_t bits,
 	uint64_t ignore, const struct map_vector *vector)
 {
 	*message = (struct transfer){.kind = ITEM_RECEIVE,
+		.peer = PEER_ANY,
 		.bits = bits & ~ignore,
 		.ignore = ignore,
 		.vector = vector,
@@ -159,6 +175,8 @@ static void receive_matched(
 	message->peer = news->peer;
 	message->bits = news->bits;
 	message->value = news->value;
+	message->data = news->offset;
+	message->marked = (news->value & VALUE_MARKED) != 0;
 	message->whole = news->requested;
 	message->result = news->requested > message->length ? TRANSFER_CUT : TRANSFER_DONE;
 	if (news->requested < message->length)
@@ -210,7 +228,7 @@ void fetch_post(struct messages *messages, struct transfer *message, uint64_t le
 	struct move move = {
 		.portal = PORTAL_SIDE,
 		.match_bits = VALUE_NAME(message->value) | early,
-		.offset = (uint32_t)message->value,
+		.offset = VALUE_OFFSET(message->value),
 	};
 	struct call_line line = {.local = (uintptr_t)message->buffer,
 		.length = length,
@@ -289,8 +307,8 @@ void fetches_resume(struct messages *messages)
 
 static struct message_found found_of(const struct unexpected *shown)
 {
-	return (struct message_found){
-		shown->transfer.peer, shown->transfer.bits, shown->transfer.whole};
+	return (struct message_found){shown->transfer.peer, shown->transfer.bits,
+		shown->transfer.whole, shown->transfer.data, shown->transfer.marked};
 }
 
 /* Among the headers that the poll core keeps, of a peer or, for UINT32_MAX, of all. */
@@ -321,18 +339,24 @@ bool messages_has_carried(struct messages *messages, uint32_t index)
 	return peer->carried;
 }
 
-bool messages_probe(
-	struct messages *messages, uint64_t bits, uint64_t ignore, struct message_found *found)
+bool messages_probe_from(struct messages *messages, uint32_t peer, uint64_t bits, uint64_t ignore,
+	struct message_found *found)
 {
 	const struct unexpected *shown;
 
 	/* What has come by now counts, too. */
 	messages_progress(messages);
-	shown = shown_find(messages, bits, ignore, true);
+	shown = shown_find(messages, peer, bits, ignore, true);
 	if (!shown)
-		return kept_find(messages, bits, ignore, UINT32_MAX, found);
+		return kept_find(messages, bits, ignore, peer, found);
 	*found = found_of(shown);
 	return true;
+}
+
+bool messages_probe(
+	struct messages *messages, uint64_t bits, uint64_t ignore, struct message_found *found)
+{
+	return messages_probe_from(messages, PEER_ANY, bits, ignore, found);
 }
 
 bool messages_claim(struct messages *messages, uint64_t bits, uint64_t ignore, bool again,
@@ -341,7 +365,7 @@ bool messages_claim(struct messages *messages, uint64_t bits, uint64_t ignore, b
 	struct unexpected *shown;
 
 	messages_progress(messages);
-	while (!(shown = shown_find(messages, bits, ignore, again))) {
+	while (!(shown = shown_find(messages, PEER_ANY, bits, ignore, again))) {
 		if (!kept_find(messages, bits, ignore, UINT32_MAX, found))
 			return false;
 		if (!shows || shown_is_full(messages))

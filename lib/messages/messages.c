@@ -431,6 +431,8 @@ void messages_finish(
 	message->result = (uint8_t)result;
 	if (message->kind == ITEM_UNEXPECTED)
 		shown_done(messages, message);
+	else if (message->kind == ITEM_TAKEN)
+		taken_done(messages, message);
 	else
 		messages->options.done(messages->options.owner, message);
 }
@@ -523,6 +525,9 @@ static void news_handle(struct messages *messages, const struct news *news)
 	case ITEM_UNEXPECTED:
 		shown_heard(messages, item, news);
 		break;
+	case ITEM_TAKEN:
+		taken_heard(messages, item, news);
+		break;
 	case ITEM_SLOT:
 		slot_acknowledged(messages, item, news);
 		break;
@@ -553,7 +558,8 @@ static void news_handle(struct messages *messages, const struct news *news)
 		struct probe *probe = item;
 
 		probe->found = true;
-		probe->what = (struct message_found){news->peer, news->bits, news->requested};
+		probe->what = (struct message_found){news->peer, news->bits, news->requested,
+			news->offset, (news->value & VALUE_MARKED) != 0};
 	}
 	}
 }

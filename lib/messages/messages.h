@@ -86,6 +86,7 @@ enum messages_kind {
 	ITEM_GREETING,
 	ITEM_GREETED,    /* the entry for greetings */
 	ITEM_UNEXPECTED, /* struct unexpected */
+	ITEM_TAKEN,      /* struct unexpected, of messages_take() */
 	ITEM_PROBE
 };
 
@@ -93,17 +94,20 @@ enum messages_kind {
 struct transfer {
 	uint8_t kind; /* enum messages_kind; as what follows, the library's */
 	bool synchronous;
+	bool late;   /* a short send: it is done when it was delivered */
+	bool marked; /* `data` means something */
 	bool posted; /* it is with the poll core; a longer send: it has begun */
 	bool acknowledged, kept, fetched;
 	bool seen;       /* a receive: its message was shown before it asked for it */
 	uint8_t result;  /* enum transfer_result */
-	uint32_t peer;   /* to; from, when it is done */
+	uint32_t peer;   /* to; from, when it is done; of a receive before: wanted, or PEER_ANY */
 	uint64_t bits;   /* of a receive that is done: the sender's */
 	uint64_t ignore; /* of a receive */
 	void *buffer;
 	uint64_t length; /* of the buffer; of a receive that is done: what was delivered */
 	uint64_t whole;  /* of a receive that is done: length of the message */
 	uint64_t value;  /* what the sender says of it */
+	uint64_t data;   /* the sender's front end's, beside the bits */
 	uint64_t due;    /* when a fetch that was refused is tried again, ns */
 	uint32_t entry;  /* index and generation of its entry */
 	uint32_t generation;
@@ -118,11 +122,14 @@ struct transfer {
 struct unexpected {
 	struct transfer transfer; /* first. peer, bits and whole say whose it is and how long */
 	struct link all;
-	uint64_t least; /* bytes that are to be here, if it has no more */
-	uint64_t moved; /* all of them, or none */
-	uint64_t room;  /* for data */
-	bool dismissed; /* its peer was */
-	bool claimed;   /* messages_claim() */
+	uint64_t least;           /* bytes that are to be here, if it has no more */
+	uint64_t moved;           /* all of them, or none */
+	uint64_t room;            /* for data */
+	bool dismissed;           /* its peer was */
+	bool claimed;             /* messages_claim() */
+	bool whole;               /* taken: its event is here */
+	bool unwanted;            /* taken: messages_discard() */
+	struct transfer *receive; /* taken: by messages_receive_taken(); NULL: none yet */
 	char data[];
 };
 
@@ -131,6 +138,20 @@ struct message_found {
 	uint32_t peer;
 	uint64_t bits;
 	uint64_t length;
+	uint64_t data; /* as in struct transfer */
+	bool marked;
+};
+
+/* What messages_send_wish() is told of a message. */
+struct send_wish {
+	uint64_t bits;
+	const void *buffer;
+	uint64_t length;
+	const struct map_vector *vector; /* instead of buffer and length; NULL: none */
+	uint64_t data;                   /* reaches the receiver beside the bits, if `marked` */
+	bool marked;
+	bool synchronous;
+	bool late; /* done when it was delivered, also if it is copied */
 };
 
 /* What a process says to another one whose peer it is not yet. */
@@ -174,6 +195,7 @@ struct messages_options {
 
 #define MESSAGES_EAGER_MAX 65536
 #define MESSAGES_WORD      56 /* bits of a word that can be told */
+#define PEER_ANY           UINT32_MAX
 
 /* OK, NO_MEMORY, FAILED. Peers may send when messages_open() has returned at both ends. */
 enum answer messages_open(const struct messages_options *options, struct messages **opened);
@@ -190,6 +212,17 @@ void messages_send_pieces(struct messages *messages, struct transfer *message, u
 	uint64_t bits, const struct map_vector *vector, bool synchronous);
 void messages_receive_pieces(struct messages *messages, struct transfer *message, uint64_t bits,
 	uint64_t ignore, const struct map_vector *vector);
+/* messages_send(), with all that can be said of a message. */
+void messages_send_wish(struct messages *messages, struct transfer *message, uint32_t peer,
+	const struct send_wish *wish);
+/* Of a send that waits, and will be copied when it begins, the memory is elsewhere from now on.
+ * Returns false if it does not wait. */
+bool messages_move(struct transfer *message, const void *buffer);
+/* messages_receive() of a message from one peer alone. vector: instead of buffer and room, or
+ * NULL. */
+void messages_receive_from(struct messages *messages, struct transfer *message, uint32_t peer,
+	uint64_t bits, uint64_t ignore, void *buffer, uint64_t room,
+	const struct map_vector *vector);
 /* Takes a receive back that has matched nothing. Returns false if it has, and done() will be
  * called. */
 bool messages_cancel(struct messages *messages, struct transfer *message);
@@ -200,6 +233,20 @@ bool messages_abandon(struct messages *messages, struct transfer *message);
 /* Is there a kept message that such a receive would get? */
 bool messages_probe(
 	struct messages *messages, uint64_t bits, uint64_t ignore, struct message_found *found);
+/* The same from one peer, or from PEER_ANY. */
+bool messages_probe_from(struct messages *messages, uint32_t peer, uint64_t bits, uint64_t ignore,
+	struct message_found *found);
+/* Takes the kept message that such a receive would get: no other receive gets it from then on.
+ * messages_receive_taken() or messages_discard() is to follow; messages_close() frees it, too.
+ * NULL: there is none, or no memory. Not for front ends that call messages_show() or
+ * messages_claim(). */
+struct unexpected *messages_take(struct messages *messages, uint32_t peer, uint64_t bits,
+	uint64_t ignore, struct message_found *found);
+/* Receives a message that was taken; it is not the caller's any more. */
+void messages_receive_taken(struct messages *messages, struct transfer *message,
+	struct unexpected *taken, void *buffer, uint64_t room, const struct map_vector *vector);
+/* Receives it as if there were no room for it. */
+void messages_discard(struct messages *messages, struct unexpected *taken);
 /* The same for one of several that look for messages at a time. A message that it finds counts as
  * claimed from then on, and is found only if `again`; receives and probes do not care. shows: a
  * message may be taken as if it had been shown, without which it cannot be claimed. */

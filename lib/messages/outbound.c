@@ -148,7 +148,10 @@ static void send_settle(
 static void store_post(struct messages *messages, struct transfer *message, uint64_t value,
 	const void *data, const void *item)
 {
-	struct move move = {.portal = PORTAL_MATCH, .match_bits = message->bits, .value = value};
+	struct move move = {.portal = PORTAL_MATCH,
+		.match_bits = message->bits,
+		.value = value | (message->marked ? VALUE_MARKED : 0),
+		.offset = message->data};
 	struct call_line line = {.local = (uintptr_t)data,
 		.length = message->length,
 		.user = item_name(item),
@@ -179,7 +182,7 @@ static bool short_start(struct messages *messages, struct transfer *message)
 	slot->acknowledged = slot->kept = slot->fetched = false;
 	slot->length = message->length;
 	slot->synchronous = message->synchronous;
-	slot->message = message->synchronous || messages->options.late ? message : NULL;
+	slot->message = message->synchronous || message->late ? message : NULL;
 	value |= (uint64_t)chunk->name << 32 | slot->index * chunk->room;
 	store_post(messages, message, value, data, slot);
 	if (!slot->message)
@@ -257,6 +260,7 @@ void messages_send(struct messages *messages, struct transfer *message, uint32_t
 {
 	*message = (struct transfer){.kind = ITEM_SEND,
 		.synchronous = synchronous,
+		.late = messages->options.late,
 		.peer = peer,
 		.bits = bits,
 		.buffer = (void *)(uintptr_t)buffer,
@@ -269,11 +273,37 @@ void messages_send_pieces(struct messages *messages, struct transfer *message, u
 {
 	*message = (struct transfer){.kind = ITEM_SEND,
 		.synchronous = synchronous,
+		.late = messages->options.late,
 		.peer = peer,
 		.bits = bits,
 		.vector = vector,
 		.length = map_vector_length(vector)};
 	send_begin(messages, message);
+}
+
+void messages_send_wish(struct messages *messages, struct transfer *message, uint32_t peer,
+	const struct send_wish *wish)
+{
+	*message = (struct transfer){.kind = ITEM_SEND,
+		.synchronous = wish->synchronous,
+		.late = wish->late || messages->options.late,
+		.marked = wish->marked,
+		.peer = peer,
+		.bits = wish->bits,
+		.data = wish->marked ? wish->data : 0,
+		.buffer = (void *)(uintptr_t)wish->buffer,
+		.vector = wish->vector,
+		.length = wish->vector ? map_vector_length(wish->vector) : wish->length};
+	send_begin(messages, message);
+}
+
+bool messages_move(struct transfer *message, const void *buffer)
+{
+	if (message->posted || !link_listed(&message->link))
+		return false;
+	message->buffer = (void *)(uintptr_t)buffer;
+	message->vector = NULL;
+	return true;
 }
 
 /* The peer fetches nothing any more: what only waits for that ends. */

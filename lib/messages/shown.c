@@ -28,7 +28,8 @@
 
 static bool receive_wants(const struct transfer *receive, const struct transfer *message)
 {
-	return ((receive->bits ^ message->bits) & ~receive->ignore) == 0;
+	return ((receive->bits ^ message->bits) & ~receive->ignore) == 0 &&
+	       (receive->peer == PEER_ANY || receive->peer == message->peer);
 }
 
 static void shown_free(struct messages *messages, struct unexpected *unexpected)
@@ -55,6 +56,7 @@ static void shown_give(
 		.bits = message->bits,
 		.requested = message->whole,
 		.moved = unexpected->moved,
+		.offset = message->data,
 	};
 
 	messages->posted++;
@@ -151,6 +153,8 @@ static void show_begin(struct messages *messages, const struct news *news)
 	messages->peers[news->peer].carried = true;
 	message->bits = news->bits;
 	message->value = news->value;
+	message->data = news->offset;
+	message->marked = (news->value & VALUE_MARKED) != 0;
 	message->whole = news->requested;
 	if (news->verdict != TIER_OK) {
 		credit_count(messages, message->peer);
@@ -362,10 +366,10 @@ void messages_shown(struct messages *messages, bool received)
 	visit_leave(&messages->visit);
 }
 
-struct unexpected *shown_find(
-	const struct messages *messages, uint64_t bits, uint64_t ignore, bool claimed)
+struct unexpected *shown_find(const struct messages *messages, uint32_t peer, uint64_t bits,
+	uint64_t ignore, bool claimed)
 {
-	const struct transfer probe = {.bits = bits & ~ignore, .ignore = ignore};
+	const struct transfer probe = {.peer = peer, .bits = bits & ~ignore, .ignore = ignore};
 
 	list_each (struct unexpected, unexpected, &messages->seen, transfer.link)
 		if (receive_wants(&probe, &unexpected->transfer) &&

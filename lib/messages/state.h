@@ -26,6 +26,9 @@ enum { PORTAL_MATCH, PORTAL_SIDE, PORTAL_GREETINGS, PORTALS };
 #define VALUE_SYNCHRONOUS (UINT64_C(1) << 63)
 #define VALUE_NAME(value) ((uint32_t)((value) >> 32) & INT32_MAX)
 #define NAME_CHUNK        (UINT32_C(1) << 30)
+/* It has data beside the bits: the store's offset. What it is fetched from begins below. */
+#define VALUE_MARKED        (UINT64_C(1) << 31)
+#define VALUE_OFFSET(value) ((uint32_t)(value)&INT32_MAX)
 /* Match bits on the side Portal: of the entry for words; beside a chunk's name, of a fetch that
  * says nothing of a receive (M3). */
 #define BITS_TOLD  (UINT64_C(1) << 40)
@@ -223,8 +226,11 @@ bool shown_meet(struct messages *messages, struct transfer *receive);
 void parked_resume(struct messages *messages);
 void shown_heard(struct messages *messages, struct transfer *message, const struct news *news);
 void shown_done(struct messages *messages, struct transfer *message);
-struct unexpected *shown_find(
-	const struct messages *messages, uint64_t bits, uint64_t ignore, bool claimed);
+/* The same of a message that was taken. */
+void taken_heard(struct messages *messages, struct transfer *message, const struct news *news);
+void taken_done(struct messages *messages, struct transfer *message);
+struct unexpected *shown_find(const struct messages *messages, uint32_t peer, uint64_t bits,
+	uint64_t ignore, bool claimed);
 /* Those that were shown have as much memory as they may have. */
 bool shown_is_full(const struct messages *messages);
 void shown_dismiss(struct messages *messages, uint32_t peer);

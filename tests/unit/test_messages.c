@@ -3,7 +3,7 @@
  * what happens when a table or memory is full, and random traffic against an oracle.
  * TEST_PROGRESS, TEST_FAULT: other ways to make progress, and losses.
  * Covers: lib/messages/inbound.c, lib/messages/messages.c, lib/messages/outbound.c,
- * lib/messages/shown.c. */
+ * lib/messages/shown.c, lib/messages/taken.c. */
 #include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -892,6 +892,183 @@ static void receives_beyond_the_table_wait_in_order(void **state)
 	}
 }
 
+/* --- receives from one peer, data beside the bits, ends that are told late, messages taken */
+
+/* Sends from an end to either. */
+static void send_as(struct letter *letter, unsigned from, uint32_t to, const struct send_wish *wish)
+{
+	letter->done = 0;
+	messages_send_wish(ends[from], &letter->message, to, wish);
+}
+
+static void receive_from(struct letter *letter, unsigned at, uint32_t peer, uint64_t bits,
+	uint64_t ignore, void *data, uint64_t room)
+{
+	letter->done = 0;
+	messages_receive_from(ends[at], &letter->message, peer, bits, ignore, data, room, NULL);
+}
+
+static void data_stands_beside_the_bits(void **state)
+{
+	static const uint64_t lengths[] = {0, 4, EAGER, LONG};
+	static char sent[LONG], got[LONG];
+	struct message_found found;
+	struct letter out, in;
+
+	(void)state;
+	for (unsigned n = 0; n < 4 * 8; n++) {
+		const struct send_wish wish = {.bits = 5,
+			.buffer = sent,
+			.length = lengths[n / 8],
+			.data = UINT64_MAX - n,
+			.marked = n & 1,
+			.synchronous = n & 2};
+
+		fill(sent, sizeof(sent), n);
+		if (n & 4)
+			receive(&in, 1, 5, 0, got, sizeof(got));
+		send_as(&out, 0, 1, &wish);
+		if (!(n & 4)) {
+			settle(nothing_flies, ends[0]);
+			assert_true(messages_probe_from(ends[1], 0, 5, 0, &found));
+			assert_int_equal(found.marked, n & 1);
+			assert_int_equal(found.data, n & 1 ? UINT64_MAX - n : 0);
+			receive(&in, 1, 5, 0, got, sizeof(got));
+		}
+		letter_settle(&in);
+		letter_settle(&out);
+		assert_int_equal(in.message.marked, n & 1);
+		assert_true(in.message.data == (n & 1 ? UINT64_MAX - n : 0));
+		assert_int_equal(in.message.length, wish.length);
+		assert_memory_equal(got, sent, wish.length);
+	}
+}
+
+static void a_late_send_is_done_when_it_is_delivered(void **state)
+{
+	struct send_wish wish = {.bits = 1, .buffer = "late", .length = 5};
+	struct letter out, in;
+	char got[8];
+
+	(void)state;
+	send_as(&out, 0, 1, &wish);
+	assert_int_equal(out.done, 1);
+	wish.late = true;
+	send_as(&out, 0, 1, &wish);
+	assert_int_equal(out.done, 0);
+	letter_settle(&out); /* kept is delivered: nobody receives it */
+	for (unsigned i = 0; i < 2; i++) {
+		receive(&in, 1, 1, 0, got, sizeof(got));
+		letter_settle(&in);
+		assert_string_equal(got, "late");
+	}
+}
+
+static void a_receive_from_one_peer_gets_no_other_s(void **state)
+{
+	struct send_wish wish = {.bits = 1, .buffer = "zero", .length = 5};
+	struct letter out, in[3];
+	struct message_found found;
+	char got[3][8];
+
+	(void)state;
+	receive_from(&in[0], 1, 1, 0, UINT64_MAX, got[0], sizeof(got[0]));
+	send_as(&out, 0, 1, &wish); /* kept */
+	settle(nothing_flies, ends[0]);
+	assert_false(messages_probe_from(ends[1], 1, 1, 0, &found));
+	assert_true(messages_probe_from(ends[1], 0, 1, 0, &found));
+	receive_from(&in[1], 1, 1, 1, 0, got[1], sizeof(got[1]));
+	assert_int_equal(in[0].done + in[1].done, 0);
+	receive_from(&in[2], 1, 0, 1, 0, got[2], sizeof(got[2]));
+	letter_settle(&in[2]);
+	assert_string_equal(got[2], "zero");
+	wish.buffer = "one!";
+	for (unsigned i = 0; i < 2; i++) {
+		send_as(&out, 1, 1, &wish);
+		letter_settle(&in[i]);
+		assert_int_equal(in[i].message.peer, 1);
+		assert_string_equal(got[i], "one!");
+	}
+}
+
+static void a_message_that_waits_can_be_moved(void **state)
+{
+	enum { SHARE = 4 };
+	static struct letter out[SHARE + 1], in[SHARE + 1];
+	char text[8] = "before", copy[8] = "moved", got[8];
+
+	ends_open(1 << 20, 2 * SHARE);
+	for (unsigned i = 0; i <= SHARE; i++)
+		send(&out[i], 0, i, text, sizeof(text), false);
+	assert_int_equal(out[SHARE - 1].done, 1);
+	assert_false(messages_move(&out[SHARE - 1].message, copy));
+	assert_int_equal(out[SHARE].done, 0);
+	assert_true(messages_move(&out[SHARE].message, copy));
+	strcpy(text, "after");
+	for (unsigned i = 0; i <= SHARE; i++) {
+		receive(&in[i], 1, i, 0, got, sizeof(got));
+		letter_settle(&in[i]);
+		assert_string_equal(got, i < SHARE ? "before" : "moved");
+	}
+	letter_settle(&out[SHARE]);
+	teardown(state);
+}
+
+static void a_message_that_was_taken_is_one_receive_s(void **state)
+{
+	static const uint64_t lengths[] = {0, EAGER, LONG};
+	static char sent[LONG], got[LONG];
+	struct unexpected *taken;
+	struct message_found found;
+	struct letter out, in, other;
+	char word[8];
+
+	(void)state;
+	assert_null(messages_take(ends[1], PEER_ANY, 0, UINT64_MAX, &found));
+	for (unsigned n = 0; n < 3 * 4; n++) {
+		const struct send_wish wish = {.bits = 5,
+			.buffer = sent,
+			.length = lengths[n / 4],
+			.data = n,
+			.marked = true,
+			.synchronous = n & 1};
+
+		fill(sent, sizeof(sent), n);
+		send_as(&out, 0, 1, &wish);
+		settle(nothing_flies, ends[0]);
+		taken = messages_take(ends[1], 0, 5, 0, &found);
+		assert_non_null(taken);
+		assert_int_equal(found.length, wish.length);
+		assert_int_equal(found.data, n);
+		assert_int_equal(out.done, !wish.synchronous && wish.length <= EAGER);
+		receive(&other, 1, 5, 0, word, sizeof(word));
+		assert_int_equal(other.done, 0);
+		if (n & 2) {
+			messages_discard(ends[1], taken);
+		} else {
+			in.done = 0;
+			messages_receive_taken(ends[1], &in.message, taken, got, sizeof(got), NULL);
+			assert_false(messages_cancel(ends[1], &in.message));
+			letter_settle(&in);
+			assert_int_equal(in.message.length, wish.length);
+			assert_int_equal(in.message.bits, 5);
+			assert_int_equal(in.message.data, n);
+			assert_memory_equal(got, sent, wish.length);
+		}
+		letter_settle(&out);
+		settle(nothing_pends, ends[0]);
+		assert_int_equal(other.done, 0);
+		assert_true(messages_cancel(ends[1], &other.message));
+	}
+	/* Credit has come back for all, and none is left. */
+	assert_int_equal(ends[1]->peers[0].taken, 12);
+	assert_true(list_empty(&ends[1]->unexpected));
+	/* One that nobody asks for goes with the space. */
+	send(&out, 0, 5, "rest", 5, false);
+	settle(nothing_flies, ends[0]);
+	assert_non_null(messages_take(ends[1], 0, 5, 0, &found));
+}
+
 /* What the oracle knows: the messages and the receives that wait at an end, in order. */
 struct oracle {
 	struct {
@@ -932,6 +1109,7 @@ static void random_messages_match_as_the_oracle_says(void **state)
 	static char *data[STEPS];
 	static unsigned partner[STEPS];
 	static uint64_t lengths[STEPS];
+	static uint32_t froms[STEPS];
 	struct oracle oracles[2] = {0};
 	uint64_t random = 1;
 
@@ -940,6 +1118,10 @@ static void random_messages_match_as_the_oracle_says(void **state)
 		uint64_t dice = random_next(&random);
 		unsigned at = dice & 1, kind = dice >> 1 & 1;
 		uint64_t bits = dice >> 2 & 3, ignore = kind ? dice >> 4 & 3 & (dice >> 6) : 0;
+		/* The sender stands beside the bits, for the oracle. */
+		uint32_t peer = dice >> 10 & 1;
+		bool any = kind && dice >> 11 & 1, takes = dice >> 12 & 1;
+		struct message_found found;
 		int match;
 
 		if (oracles[at].counts[kind] == 60)
@@ -948,18 +1130,35 @@ static void random_messages_match_as_the_oracle_says(void **state)
 		data[n] = malloc(EAGER * 3 + 1);
 		assert_non_null(data[n]);
 		fill(data[n], kind ? 0 : lengths[n], n);
-		match = oracle_add(&oracles[at], kind, bits, ignore, n);
+		match = oracle_add(&oracles[at], kind, bits | peer << 8,
+			ignore | (any ? UINT64_C(1) << 8 : 0), n);
+		froms[n] = peer;
 		partner[n] = match < 0 ? UINT32_MAX : (unsigned)match;
 		if (match >= 0)
 			partner[match] = n;
-		if (kind)
-			receive(&letters[n], at, bits, ignore, data[n], EAGER * 3);
+		letters[n].done = 0;
+		if (kind && takes && match >= 0)
+			messages_receive_taken(ends[at], &letters[n].message,
+				messages_take(
+					ends[at], any ? PEER_ANY : peer, bits, ignore, &found),
+				data[n], EAGER * 3, NULL);
+		else if (kind)
+			receive_from(&letters[n], at, any ? PEER_ANY : peer, bits, ignore, data[n],
+				EAGER * 3);
 		else
-			send(&letters[n], 1 - at, bits, data[n], lengths[n], dice >> 8 & 1);
+			send_as(&letters[n], peer, at,
+				&(struct send_wish){.bits = bits,
+					.buffer = data[n],
+					.length = lengths[n],
+					.data = n,
+					.marked = dice >> 13 & 1,
+					.synchronous = dice >> 8 & 1,
+					.late = dice >> 9 & 1});
 		/* Synchronous semantics for the oracle: each step has been taken. */
 		if (kind && match >= 0)
 			letter_settle(&letters[n]);
-		settle(nothing_flies, ends[1 - at]);
+		settle(nothing_flies, ends[0]);
+		settle(nothing_flies, ends[1]);
 		if (match >= 0)
 			letter_settle(&letters[kind ? (unsigned)match : n]);
 		if (match >= 0)
@@ -973,6 +1172,11 @@ static void random_messages_match_as_the_oracle_says(void **state)
 			if (other != UINT32_MAX) {
 				assert_int_equal(letters[n].message.length, lengths[other]);
 				assert_memory_equal(data[n], data[other], lengths[other]);
+				assert_int_equal(letters[n].message.peer, froms[other]);
+				assert_int_equal(letters[n].message.data,
+					letters[n].message.marked ? other : 0);
+				assert_int_equal(
+					letters[n].message.marked, letters[other].message.marked);
 			}
 		}
 	}
@@ -999,6 +1203,11 @@ int main(void)
 		TEST(receives_beyond_the_table_wait_in_order),
 		TEST(random_messages_match_as_the_oracle_says),
 		TEST(messages_that_nobody_sends_take_little_memory),
+		TEST(data_stands_beside_the_bits),
+		TEST(a_late_send_is_done_when_it_is_delivered),
+		TEST(a_receive_from_one_peer_gets_no_other_s),
+		TEST(a_message_that_was_taken_is_one_receive_s),
+		cmocka_unit_test(a_message_that_waits_can_be_moved),
 		cmocka_unit_test(a_probe_finds_what_is_fetched_to_be_shown),
 		cmocka_unit_test(a_probe_finds_nothing_of_a_peer_that_was_dismissed),
 		cmocka_unit_test(a_synchronous_send_fails_whose_peer_is_dismissed_before_its_ack),

@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* taken.c - messages that a probe takes out of the poll core's list, for one receive of the
+ * caller's choice.
+ *
+ * T1. A message that was taken matches no receive. It holds its sender's credit (M5) until it is
+ *     received or discarded.
+ * T2. Its header is known at once. Its event, with the data or without, follows when all of it has
+ *     arrived; a receive or a discard that comes earlier waits for that.
+ */
+#include <messages/state.h>
+
+#include <stdlib.h>
+#include <string.h>
+
+#define TAKE_LOG (TIER_BIT(TIER_PUT_KEPT) | TIER_BIT_FAILED(TIER_PUT_KEPT))
+
+static void taken_free(struct unexpected *taken)
+{
+	link_remove(&taken->all);
+	free(taken);
+}
+
+/* Its receive gets it, as if the poll core had given it. */
+static void taken_give(struct messages *messages, struct unexpected *taken)
+{
+	const struct transfer *message = &taken->transfer;
+	const struct news news = {
+		.event = TIER_PUT_KEPT,
+		.verdict = message->result == TRANSFER_FAILED ? TIER_UNDELIVERABLE : TIER_OK,
+		.peer = message->peer,
+		.start = (uintptr_t)taken->data,
+		.value = message->value,
+		.bits = message->bits,
+		.requested = message->whole,
+		.moved = taken->moved,
+		.offset = message->data,
+	};
+
+	messages->posted++;
+	receive_kept(messages, taken->receive, &news);
+	taken_free(taken);
+}
+
+/* Its sender is told, if it waits for that, and it goes. */
+static void taken_end(struct messages *messages, struct unexpected *taken)
+{
+	struct transfer *message = &taken->transfer;
+
+	credit_count(messages, message->peer);
+	if (message->result == TRANSFER_FAILED ||
+		(taken->moved == message->whole && !(message->value & VALUE_SYNCHRONOUS))) {
+		taken_free(taken);
+		return;
+	}
+	message->kept = false;
+	messages->posted++;
+	fetch_post(messages, message, 0);
+}
+
+static void taken_settle(struct messages *messages, struct unexpected *taken)
+{
+	if (!taken->whole)
+		return;
+	if (taken->receive)
+		taken_give(messages, taken);
+	else if (taken->unwanted)
+		taken_end(messages, taken);
+}
+
+void taken_heard(struct messages *messages, struct transfer *message, const struct news *news)
+{
+	struct unexpected *taken = (struct unexpected *)(void *)message;
+
+	if (news->event != TIER_PUT_KEPT) {
+		receive_fetched(messages, message, news);
+		return;
+	}
+	message->value = news->value;
+	if (news->verdict != TIER_OK) {
+		message->result = TRANSFER_FAILED;
+		peer_lose(messages, message->peer, news->verdict);
+	} else {
+		taken->moved = news->moved;
+		if (news->moved > 0)
+			memcpy(taken->data, (const void *)(uintptr_t)news->start, news->moved);
+	}
+	taken->whole = true;
+	taken_settle(messages, taken);
+}
+
+/* Its sender has been told. */
+void taken_done(struct messages *messages, struct transfer *message)
+{
+	(void)messages;
+	taken_free((struct unexpected *)(void *)message);
+}
+
+struct unexpected *messages_take(struct messages *messages, uint32_t peer, uint64_t bits,
+	uint64_t ignore, struct message_found *found)
+{
+	struct unexpected *taken;
+	uint64_t room;
+
+	if (!messages_probe_from(messages, peer, bits, ignore, found))
+		return NULL;
+	/* A longer message has its data at the sender. */
+	room = found->length <= messages->options.eager ? found->length : 0;
+	taken = malloc(sizeof(*taken) + room);
+	if (!taken || front_visit(messages->options.front, &messages->visit, messages->handle,
+			      HANDLE_INTERFACE, -1) != 0) {
+		free(taken);
+		return NULL;
+	}
+	*taken = (struct unexpected){.transfer = {.kind = ITEM_TAKEN,
+					     .peer = found->peer,
+					     .bits = found->bits,
+					     .data = found->data,
+					     .marked = found->marked,
+					     .whole = found->length},
+		.room = room};
+	list_append(&messages->unexpected, &taken->all);
+	messages->peers[found->peer].carried = true;
+	kept_search(messages, taken, bits, ignore, peer, TAKE_LOG, true);
+	events_run(messages);
+	visit_leave(&messages->visit);
+	return taken;
+}
+
+void messages_receive_taken(struct messages *messages, struct transfer *message,
+	struct unexpected *taken, void *buffer, uint64_t room, const struct map_vector *vector)
+{
+	*message = (struct transfer){.kind = ITEM_RECEIVE,
+		.acknowledged = true, /* it cannot be cancelled */
+		.peer = taken->transfer.peer,
+		.buffer = buffer,
+		.vector = vector,
+		.length = vector ? map_vector_length(vector) : room};
+	taken->receive = message;
+	if (front_visit(messages->options.front, &messages->visit, messages->handle,
+		    HANDLE_INTERFACE, -1) != 0)
+		return;
+	taken_settle(messages, taken);
+	visit_leave(&messages->visit);
+}
+
+void messages_discard(struct messages *messages, struct unexpected *taken)
+{
+	taken->unwanted = true;
+	if (front_visit(messages->options.front, &messages->visit, messages->handle,
+		    HANDLE_INTERFACE, -1) != 0)
+		return;
+	taken_settle(messages, taken);
+	visit_leave(&messages->visit);
+}
