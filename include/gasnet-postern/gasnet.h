@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* gasnet.h - GASNet-1, specification 1.8: active messages between the ranks of a job.
+/* gasnet.h - GASNet-1, specification 1.8: active messages, puts and gets between the
+ * ranks of a job.
  *
  * The program defines GASNET_SEQ, GASNET_PAR or GASNET_PARSYNC before the include, the same in
  * every file, and links with the library of that name: pkg-config gasnet-postern-seq, -par or
@@ -105,17 +106,21 @@ extern "C" {
 #define GASNET_WAIT_BLOCK     1
 #define GASNET_WAIT_SPINBLOCK 2 /* the default */
 
-#define GASNET_CONDUIT_POSTERN  1
-#define GASNET_CONDUIT_NAME     POSTERN
-#define GASNET_CONDUIT_NAME_STR "POSTERN"
-#define GASNET_CORE_NAME        POSTERN
-#define GASNET_CORE_NAME_STR    "POSTERN"
-#define GASNET_CORE_VERSION     0.1
-#define GASNET_CORE_VERSION_STR "0.1"
+#define GASNET_CONDUIT_POSTERN      1
+#define GASNET_CONDUIT_NAME         POSTERN
+#define GASNET_CONDUIT_NAME_STR     "POSTERN"
+#define GASNET_CORE_NAME            POSTERN
+#define GASNET_CORE_NAME_STR        "POSTERN"
+#define GASNET_CORE_VERSION         0.1
+#define GASNET_EXTENDED_NAME        POSTERN
+#define GASNET_EXTENDED_NAME_STR    "POSTERN"
+#define GASNET_EXTENDED_VERSION     0.1
+#define GASNET_EXTENDED_VERSION_STR "0.1"
+#define GASNET_CORE_VERSION_STR     "0.1"
 
 #define GASNET_CONFIG_STRING                                                                       \
-	"RELEASE=0.1.0,SPEC=1.8,CONDUIT=POSTERN(POSTERN-0.1),THREADMODEL=" GASNET_POSTERN_MODE_STR \
-	",SEGMENT=" GASNET_POSTERN_SEGMENT_STR                                                     \
+	"RELEASE=0.1.0,SPEC=1.8,CONDUIT=POSTERN(POSTERN-0.1/"                                      \
+	"POSTERN-0.1),THREADMODEL=" GASNET_POSTERN_MODE_STR ",SEGMENT=" GASNET_POSTERN_SEGMENT_STR \
 	",PTR=64bit,noalign,nopshm,nodebug,notrace,nostats,nodebugmalloc,nosrclines"
 
 /* --- Types */
@@ -126,6 +131,9 @@ typedef int32_t gasnet_handlerarg_t;
 typedef void *gasnet_token_t;
 typedef void *gasnet_threadinfo_t;
 typedef uintptr_t gasnet_register_value_t;
+typedef struct gasnet_postern_handle *gasnet_handle_t;
+typedef struct gasnet_postern_valget *gasnet_valget_handle_t;
+#define GASNET_INVALID_HANDLE ((gasnet_handle_t)0)
 
 /* fnptr has no prototype, because each handler has its own. */
 #if defined(__GNUC__) && !defined(__cplusplus)
@@ -367,6 +375,63 @@ GASNET_FUNCTION void gasnet_hsl_lock(gasnet_hsl_t *hsl);
 GASNET_FUNCTION void gasnet_hsl_unlock(gasnet_hsl_t *hsl);
 GASNET_FUNCTION int gasnet_hsl_trylock(gasnet_hsl_t *hsl);
 #endif
+
+/* --- Puts and gets. The remote address is in that rank's segment, the local one anywhere. */
+
+/* Blocking: done when the call returns. */
+GASNET_FUNCTION void gasnet_put(gasnet_node_t node, void *dest, void *src, size_t nbytes);
+GASNET_FUNCTION void gasnet_get(void *dest, gasnet_node_t node, void *src, size_t nbytes);
+GASNET_FUNCTION void gasnet_memset(gasnet_node_t node, void *dest, int val, size_t nbytes);
+GASNET_FUNCTION void gasnet_put_val(
+	gasnet_node_t node, void *dest, gasnet_register_value_t value, size_t nbytes);
+GASNET_FUNCTION gasnet_register_value_t gasnet_get_val(
+	gasnet_node_t node, void *src, size_t nbytes);
+
+/* Done when the handle is synchronised. With _bulk the source of a put must stay until then. */
+GASNET_FUNCTION gasnet_handle_t gasnet_put_nb(
+	gasnet_node_t node, void *dest, void *src, size_t nbytes);
+GASNET_FUNCTION gasnet_handle_t gasnet_put_nb_bulk(
+	gasnet_node_t node, void *dest, void *src, size_t nbytes);
+GASNET_FUNCTION gasnet_handle_t gasnet_get_nb(
+	void *dest, gasnet_node_t node, void *src, size_t nbytes);
+GASNET_FUNCTION gasnet_handle_t gasnet_memset_nb(
+	gasnet_node_t node, void *dest, int val, size_t nbytes);
+GASNET_FUNCTION gasnet_handle_t gasnet_put_nb_val(
+	gasnet_node_t node, void *dest, gasnet_register_value_t value, size_t nbytes);
+GASNET_FUNCTION gasnet_valget_handle_t gasnet_get_nb_val(
+	gasnet_node_t node, void *src, size_t nbytes);
+
+/* Done when this thread's implicit operations are synchronised. */
+GASNET_FUNCTION void gasnet_put_nbi(gasnet_node_t node, void *dest, void *src, size_t nbytes);
+GASNET_FUNCTION void gasnet_put_nbi_bulk(gasnet_node_t node, void *dest, void *src, size_t nbytes);
+GASNET_FUNCTION void gasnet_get_nbi(void *dest, gasnet_node_t node, void *src, size_t nbytes);
+GASNET_FUNCTION void gasnet_memset_nbi(gasnet_node_t node, void *dest, int val, size_t nbytes);
+GASNET_FUNCTION void gasnet_put_nbi_val(
+	gasnet_node_t node, void *dest, gasnet_register_value_t value, size_t nbytes);
+
+/* Any alignment will do in all of them. */
+#define gasnet_put_bulk     gasnet_put
+#define gasnet_get_bulk     gasnet_get
+#define gasnet_get_nb_bulk  gasnet_get_nb
+#define gasnet_get_nbi_bulk gasnet_get_nbi
+
+GASNET_FUNCTION void gasnet_wait_syncnb(gasnet_handle_t handle);
+GASNET_FUNCTION int gasnet_try_syncnb(gasnet_handle_t handle);
+GASNET_FUNCTION void gasnet_wait_syncnb_all(gasnet_handle_t *handles, size_t count);
+GASNET_FUNCTION int gasnet_try_syncnb_all(gasnet_handle_t *handles, size_t count);
+GASNET_FUNCTION void gasnet_wait_syncnb_some(gasnet_handle_t *handles, size_t count);
+GASNET_FUNCTION int gasnet_try_syncnb_some(gasnet_handle_t *handles, size_t count);
+GASNET_FUNCTION gasnet_register_value_t gasnet_wait_syncnb_valget(gasnet_valget_handle_t handle);
+GASNET_FUNCTION void gasnet_wait_syncnbi_puts(void);
+GASNET_FUNCTION void gasnet_wait_syncnbi_gets(void);
+GASNET_FUNCTION void gasnet_wait_syncnbi_all(void);
+GASNET_FUNCTION int gasnet_try_syncnbi_puts(void);
+GASNET_FUNCTION int gasnet_try_syncnbi_gets(void);
+GASNET_FUNCTION int gasnet_try_syncnbi_all(void);
+
+/* Implicit operations between these two belong to the handle instead. */
+GASNET_FUNCTION void gasnet_begin_nbi_accessregion(void);
+GASNET_FUNCTION gasnet_handle_t gasnet_end_nbi_accessregion(void);
 
 /* --- Barriers */
 

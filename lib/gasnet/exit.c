@@ -40,7 +40,7 @@ static volatile sig_atomic_t last_code;
 /* SIGTERM, SIGINT, SIGHUP: the client may catch the SIGQUIT that follows. */
 static void signal_pass(int number)
 {
-	interrupted = 1;
+	__atomic_store_n(&interrupted, 1, __ATOMIC_RELAXED);
 	last_code = 128 + number;
 	raise(SIGQUIT);
 	_exit(last_code);
@@ -204,9 +204,12 @@ void exit_await(void)
 void exit_follow(void)
 {
 	int code = (int)(uint32_t)exit_word;
+	struct sigaction action;
 
 	exit_await();
 	last_code = code;
-	raise(SIGQUIT);
+	/* The library's own handler would only do what comes next, inside of a signal. */
+	if (sigaction(SIGQUIT, NULL, &action) == 0 && action.sa_handler != quit_take)
+		raise(SIGQUIT);
 	gasnet_exit(code);
 }

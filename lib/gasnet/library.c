@@ -63,7 +63,8 @@ void must_be(int code, const char *call)
 
 void (*handler_find(unsigned index, uint32_t from))(void)
 {
-	void (*function)(void) = index < HANDLER_FIRST ? NULL : handlers[index - HANDLER_FIRST];
+	void (*function)(void) =
+		index < HANDLER_FIRST ? transfer_handler(index) : handlers[index - HANDLER_FIRST];
 
 	if (!function)
 		fatal("a message of rank %u is for handler %u, which this rank has not registered",
@@ -149,6 +150,7 @@ int gasnet_attach(
 	receive_open();
 	send_open();
 	barrier_open();
+	transfer_open();
 	if (!start_exchange(kinds[gasnet.segment_kind]))
 		return GASNET_ERR_RESOURCE;
 	gasnet.stage = STAGE_ATTACHED;

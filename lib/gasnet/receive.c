@@ -325,7 +325,7 @@ bool receive_poll(void)
 
 void receive_sleep(void)
 {
-	const ptl_handle_eq_t queues[2] = {gasnet.receive, gasnet.sent};
+	const ptl_handle_eq_t queues[] = {gasnet.receive, gasnet.sent, gasnet.transfers};
 	ptl_event_t event;
 	unsigned which = 0;
 	int code;
@@ -334,16 +334,20 @@ void receive_sleep(void)
 		others_await();
 		return;
 	}
-	code = PtlEQPoll(queues, 2, SLEEP, &event, &which);
+	code = PtlEQPoll(queues, sizeof(queues) / sizeof(queues[0]), SLEEP, &event, &which);
 	if (code == PTL_OK && which == 0) {
 		(void)batch_take(&event);
 		return;
 	}
 	poll_leave();
-	if (code == PTL_OK)
-		sent_take(&event);
-	else if (code != PTL_EQ_EMPTY)
+	if (code != PTL_OK && code != PTL_EQ_EMPTY)
 		must_be(code, "PtlEQPoll");
+	if (code == PTL_OK && which == 1)
+		sent_take(&event);
+	if (code == PTL_OK && which == 2)
+		transfer_take(&event);
+	if (code == PTL_OK)
+		others_wake();
 }
 
 void wait_turn(unsigned *tries)
@@ -351,7 +355,7 @@ void wait_turn(unsigned *tries)
 	int mode = __atomic_load_n(&gasnet.wait_mode, __ATOMIC_RELAXED);
 
 	exit_look();
-	if (receive_poll()) {
+	if (receive_poll() | transfer_poll()) {
 		*tries = 0;
 		return;
 	}

@@ -118,6 +118,10 @@ static void objects_make(void)
 {
 	must(PtlEQAlloc(gasnet.ni, gasnet.queue, &gasnet.receive));
 	must(PtlEQAlloc(gasnet.ni, gasnet.queue + 1024, &gasnet.sent));
+	must(PtlEQAlloc(gasnet.ni, gasnet.transfer_most, &gasnet.transfers));
+	gasnet.transfer = memory_bind(PTL_MD_EVENT_SEND_DISABLE, gasnet.transfers);
+	gasnet.transfer_small =
+		memory_bind(PTL_MD_EVENT_SEND_DISABLE | PTL_MD_VOLATILE, gasnet.transfers);
 	gasnet.small = memory_bind(PTL_MD_VOLATILE | PTL_MD_EVENT_SUCCESS_DISABLE, gasnet.sent);
 	gasnet.counted = memory_bind(0, gasnet.sent);
 	gasnet.quiet = memory_bind(PTL_MD_EVENT_SUCCESS_DISABLE, PTL_EQ_NONE);

@@ -20,6 +20,8 @@
  *     which runs handlers; a reply, which may not, waits for SEND events alone, which need the
  *     peer's Portals and not its program.
  *
+ * transfer.c has T1 and T2, phases.c B1 to B3, exit.c E1.
+ *
  * No lock is taken while another one is held.
  */
 #ifndef GASNET_STATE_H
@@ -59,7 +61,8 @@ enum portal {
 	PORTAL_SHARES = 5,
 	PORTAL_BARRIER = 6,
 	PORTAL_MESSAGES = 7,
-	PORTAL_DATA = 8
+	PORTAL_DATA = 8,
+	PORTAL_TRANSFERS = 9
 };
 
 /* As gasnet.h numbers them, and LONG_PACKED: a long whose data come with its arguments. */
@@ -100,14 +103,18 @@ struct gasnet {
 	uint32_t rank, size;
 	int segment_kind;
 	ptl_handle_ni_t ni;
-	ptl_handle_eq_t receive; /* all that comes */
-	ptl_handle_eq_t sent;    /* SEND events of slots and of data, and all failures */
-	ptl_handle_md_t small;   /* the data are free at once; only failures have events */
-	ptl_handle_md_t counted; /* each message has a SEND event */
-	ptl_handle_md_t quiet;   /* no event at all */
-	struct place *places;    /* of all ranks */
-	uintptr_t limit_least;   /* of all ranks' */
+	ptl_handle_eq_t receive;        /* all that comes */
+	ptl_handle_eq_t sent;           /* SEND events of slots and of data, and all failures */
+	ptl_handle_eq_t transfers;      /* ACK and REPLY events of puts and gets */
+	ptl_handle_md_t small;          /* the data are free at once; only failures have events */
+	ptl_handle_md_t counted;        /* each message has a SEND event */
+	ptl_handle_md_t transfer;       /* one event in `transfers` for each operation */
+	ptl_handle_md_t transfer_small; /* the same, and the data are free at once */
+	ptl_handle_md_t quiet;          /* no event at all */
+	struct place *places;           /* of all ranks */
+	uintptr_t limit_least;          /* of all ranks' */
 	uint32_t share;
+	uint64_t transfer_most;             /* entries of `transfers` */
 	uint64_t queue, blocks, block_size; /* the environment's, or what the job needs */
 	uint64_t segment_most;
 	double exit_wait; /* s */
@@ -161,6 +168,15 @@ bool receive_poll(void);
 void receive_sleep(void);
 /* One turn of a wait: polls, spins or sleeps as the wait mode says. tries: 0 at first. */
 void wait_turn(unsigned *tries);
+
+/* transfer.c */
+void transfer_open(void);
+/* Takes what events of transfers there are; returns whether there was any. */
+bool transfer_poll(void);
+/* One event of `transfers`. */
+void transfer_take(const ptl_event_t *event);
+/* The library's own handler of that index, or NULL. */
+void (*transfer_handler(unsigned index))(void);
 
 /* dispatch.c */
 void message_handle(struct message *message);

@@ -15,6 +15,7 @@
 #define BLOCKS_LEAST    4u
 #define BLOCKS_MOST     4096u
 #define QUEUE_LEAST     128u
+#define TRANSFERS_LEAST 1024u
 #define QUEUE_MOST      (UINT64_C(1) << 24)
 #define EXIT_WAIT_MOST  60.0 /* s; GASNET_EXITTIMEOUT says another */
 #define EXIT_WAIT_LEAST 2.0
@@ -109,6 +110,8 @@ void environment_read(void)
 		bounded("GASNET_AM_NUM_ENTRIES", DEFAULT_BLOCKS, false, BLOCKS_LEAST, BLOCKS_MOST);
 	gasnet.queue = bounded(
 		"GASNET_AM_EVENT_QUEUE_LENGTH", DEFAULT_QUEUE, false, QUEUE_LEAST, QUEUE_MOST);
+	gasnet.transfer_most = bounded("GASNET_EXTENDED_EVENT_QUEUE_LENGTH", DEFAULT_QUEUE, false,
+		TRANSFERS_LEAST, QUEUE_MOST);
 	gasnet.segment_most = environment_number("GASNET_MAX_SEGSIZE", gasnet_max_segsize, true);
 	most = seconds("GASNET_EXITTIMEOUT_MAX", EXIT_WAIT_MOST);
 	wait = seconds("GASNET_EXITTIMEOUT_MIN", EXIT_WAIT_LEAST) +

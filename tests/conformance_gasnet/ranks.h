@@ -55,5 +55,8 @@ static inline bool pattern_is(const uint8_t *bytes, size_t length, unsigned seed
 /* messages.c: fills a table of 102 handlers. */
 void messages_table(gasnet_handlerentry_t *table);
 void messages_run(void);
+/* transfers.c */
+void transfers_run(void);
+void transfers_seen(void);
 
 #endif

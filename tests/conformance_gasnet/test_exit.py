@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """test_exit.py - every way of leaving a job of GASNet ends all its ranks, with the right code, and leaves no process.
 
-    test_exit.py POSTERN_RUN RANKS_SEQ RANKS_PAR
+    test_exit.py POSTERN_RUN RANKS_SEQ RANKS_PAR EVERYTHING
 
 Covers: lib/gasnet/exit.c.
 """
@@ -14,7 +14,7 @@ import tempfile
 import time
 import unittest
 
-RUN, SEQ, PAR = sys.argv[1:4]
+RUN, SEQ, PAR, EVERYTHING = sys.argv[1:5]
 TIMEOUT = 60  # s
 GONE = 10  # s until the ranks of a killed launcher have ended
 WAIT = "0.5"  # s that an exiting rank waits for ranks that make no calls
@@ -26,7 +26,7 @@ WAYS = [
     ("leave-from-handler", 6, ""), ("leave-from-own-handler", 6, ""), ("leave-by-signal", 130, ""),
     ("leave-by-abort", 134, ""), ("leave-by-fault", 139, ""),
     ("leave-by-index", 134, "is for handler 255, which this rank has not registered"),
-    ("leave-outside-segment", 134, "whose segment has 4194304 bytes"),
+    ("leave-put-outside", 134, "a put of 2 bytes"), ("leave-outside-segment", 134, "whose segment has 4194304 bytes"),
 ]
 
 
@@ -71,6 +71,9 @@ class Exit(unittest.TestCase):
         for scenario, code, words in WAYS:
             with self.subTest(scenario):
                 self.leaves(SEQ, scenario, code, words)
+
+    def test_a_put_to_no_memory_ends_the_job(self):
+        self.leaves(EVERYTHING, "unmapped", 134, "a put, 65536 bytes into the segment of another rank, failed: PTL_NI_SEGV")
 
     def test_one_of_several_threads_leaves(self):
         for _ in range(5):

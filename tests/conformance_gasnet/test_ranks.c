@@ -7,8 +7,8 @@
  * which test_exit.py watches.
  *
  * Covers: lib/gasnet/dispatch.c, lib/gasnet/library.c, lib/gasnet/phases.c, lib/gasnet/places.c,
- * lib/gasnet/receive.c, lib/gasnet/send.c, lib/gasnet/start.c, lib/gasnet/variables.c,
- * lib/runtime/runtime.c.
+ * lib/gasnet/receive.c, lib/gasnet/send.c, lib/gasnet/start.c, lib/gasnet/transfer.c,
+ * lib/gasnet/variables.c, lib/runtime/runtime.c.
  */
 #include "ranks.h"
 
@@ -92,7 +92,7 @@ static void flood_long(gasnet_token_t token, void *bytes, size_t length, gasnet_
 
 	CHECK(gasnet_AMGetMsgSource(token, &from) == GASNET_OK);
 	CHECK(length == FLOOD_BYTES);
-	long_requests++;
+	__atomic_add_fetch(&long_requests, 1, __ATOMIC_RELAXED);
 	/* Another message to the same place may have come meanwhile, so the place is not read. */
 	CHECK(gasnet_AMReplyLong1(token, FLOOD_LONG_REPLY, bytes, length,
 		      segments[from] + SEGMENT / 2 +
@@ -110,7 +110,7 @@ static void flood_long_reply(
 			segments[rank] + SEGMENT / 2 +
 				(from * FLOOD_LANE + (unsigned)number % FLOOD_LANE) * FLOOD_BYTES &&
 		length == FLOOD_BYTES);
-	long_replies++;
+	__atomic_add_fetch(&long_replies, 1, __ATOMIC_RELAXED);
 }
 
 /* To one peer, shorts come in any order, but each once. */
@@ -126,7 +126,7 @@ static void flood_medium(gasnet_token_t token, void *bytes, size_t length, gasne
 {
 	(void)token;
 	CHECK(pattern_is(bytes, length, (unsigned)seed));
-	mediums++;
+	__atomic_add_fetch(&mediums, 1, __ATOMIC_RELAXED);
 }
 
 /* All to all, more than fits, of all kinds, most without a reply. */
@@ -367,6 +367,13 @@ static void leave_outside_segment(void)
 	spin_polling();
 }
 
+static void leave_put_outside(void)
+{
+	if (rank == 0)
+		gasnet_put_val(ranks - 1, segments[ranks - 1] - 1, 0, 2);
+	spin_polling();
+}
+
 static void wait_to_be_killed(void)
 {
 	barrier_pass();
@@ -396,6 +403,31 @@ static void leave_threads(void)
 	GASNET_BLOCKUNTIL(stage == 1);
 }
 
+/* Puts, gets and handles of a thread are its own. */
+static void thread_transfer(unsigned number)
+{
+	unsigned to = (rank + 1) % ranks;
+	uint8_t *place = segments[to] + SEGMENT - (rank * 4 + number + 1) * 1024;
+	uint8_t bytes[1024], back[1024];
+
+	for (unsigned i = 0; i < 200; i++) {
+		gasnet_handle_t handle;
+
+		pattern_fill(bytes, sizeof(bytes), i + number);
+		if (i % 2) {
+			gasnet_put_nbi(to, place, bytes, sizeof(bytes));
+			gasnet_wait_syncnbi_puts();
+		} else {
+			handle = gasnet_put_nb_bulk(to, place, bytes, sizeof(bytes));
+			gasnet_memset_nbi(to, segments[to] + SEGMENT - 65536 + number, 1, 1);
+			gasnet_wait_syncnb(handle);
+			gasnet_wait_syncnbi_all();
+		}
+		gasnet_get(back, to, place, sizeof(back));
+		CHECK(pattern_is(back, sizeof(back), i + number));
+	}
+}
+
 static void *thread_flood(void *which)
 {
 	unsigned number = (unsigned)(uintptr_t)which;
@@ -411,6 +443,7 @@ static void *thread_flood(void *which)
 		CHECK(gasnet_AMRequestMedium1(to, EXIT_REQUEST + 1, bytes, sizeof(bytes), 1) ==
 			GASNET_OK);
 	}
+	thread_transfer(number);
 	return NULL;
 }
 
@@ -455,6 +488,8 @@ static const struct {
 	{"queries", queries, false},
 	{"locks", locks, false},
 	{"messages", messages_run, false},
+	{"transfers", transfers_run, false},
+	{"seen", transfers_seen, false},
 	{"flood", flood, false},
 	{"barriers", barriers, false},
 #ifndef GASNET_SEQ
@@ -477,6 +512,7 @@ static const struct {
 	{"leave-by-fault", leave_by_fault, true},
 	{"leave-by-index", leave_by_index, true},
 	{"leave-outside-segment", leave_outside_segment, true},
+	{"leave-put-outside", leave_put_outside, true},
 	{"wait", wait_to_be_killed, true},
 };
 

@@ -1,0 +1,582 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* transfer.c - puts, gets, values and memset, and what they are waited for by.
+ *
+ * An operation belongs to a group, which counts its open puts and gets: a handle is a group of one,
+ * an access region is a group, and a thread's implicit operations outside of regions are one that
+ * is never handed out. Each operation has one event, an ACK or a REPLY, whose user_ptr is the group
+ * with a tag.
+ *
+ * T1. The operations in progress are fewer than the queue has entries, so no event is lost: who
+ *     begins one more takes events first.
+ * T2. A group is freed by its thread, after its last event.
+ */
+#include "state.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define GROUPS      256u /* allocated at once */
+#define BOUNCE_MAX  32768u
+#define VALUE_MAX   sizeof(gasnet_register_value_t)
+#define TAG_GET     ((uintptr_t)1) /* of user_ptr: a get */
+#define TAG_BOUNCE  ((uintptr_t)2) /* a bounce buffer, whose put it is */
+#define TAGS        (TAG_GET | TAG_BOUNCE)
+#define MEMSET      64u /* handlers of the library */
+#define MEMSET_DONE 65u
+
+#ifdef GASNET_SEQ
+#define PER_THREAD
+#else
+#define PER_THREAD __thread
+#endif
+
+enum { PUTS, GETS, DIRECTIONS };
+
+struct gasnet_postern_handle {
+	unsigned open[DIRECTIONS];     /* changed by any thread that takes events */
+	gasnet_register_value_t value; /* of gasnet_get_nb_val() */
+	struct gasnet_postern_handle *next;
+};
+typedef struct gasnet_postern_handle group;
+
+/* A copy of what a put sends, because its source may change. */
+struct bounce {
+	group *group;
+	uint8_t bytes[];
+};
+
+static PER_THREAD group implicit;
+static PER_THREAD group *region; /* that is being recorded, or NULL */
+static PER_THREAD group *free_groups;
+static unsigned in_progress;
+
+/* --- counts */
+
+static void count_add(unsigned *count, unsigned number)
+{
+#ifdef GASNET_SEQ
+	*count += number;
+#else
+	__atomic_add_fetch(count, number, __ATOMIC_ACQ_REL);
+#endif
+}
+
+static unsigned count_read(const unsigned *count)
+{
+	return __atomic_load_n(count, __ATOMIC_ACQUIRE);
+}
+
+static bool is_over(const group *one)
+{
+	return count_read(&one->open[PUTS]) == 0 && count_read(&one->open[GETS]) == 0;
+}
+
+/* --- groups */
+
+static group *group_take(void)
+{
+	group *one = free_groups;
+
+	if (!one) {
+		one = calloc(GROUPS, sizeof(*one));
+		if (!one)
+			fatal("there is no memory for a handle");
+		for (unsigned i = 0; i + 1 < GROUPS; i++)
+			one[i].next = &one[i + 1];
+	}
+	free_groups = one->next;
+	return one;
+}
+
+static void group_give(group *one)
+{
+	one->next = free_groups;
+	free_groups = one;
+}
+
+/* That implicit operations of this thread belong to. */
+static group *group_now(void)
+{
+	return region ? region : &implicit;
+}
+
+/* A group that is over has no handle. */
+static gasnet_handle_t handle_of(group *one)
+{
+	if (!is_over(one))
+		return one;
+	group_give(one);
+	return GASNET_INVALID_HANDLE;
+}
+
+/* --- events */
+
+void transfer_take(const ptl_event_t *event)
+{
+	uintptr_t tagged = (uintptr_t)event->user_ptr;
+	void *object = (void *)(tagged & ~TAGS);
+	group *one = tagged & TAG_BOUNCE ? ((struct bounce *)object)->group : object;
+
+	if (event->ni_fail_type != PTL_NI_OK) {
+		exit_await();
+		fatal("a %s, %zu bytes into the segment of another rank, failed: %s",
+			tagged & TAG_GET ? "get" : "put", (size_t)event->remote_offset,
+			PtlToStr(event->ni_fail_type, PTL_STR_FAIL_TYPE));
+	}
+	if (tagged & TAG_BOUNCE)
+		free(object);
+	count_add(&in_progress, -1u);
+	count_add(&one->open[tagged & TAG_GET ? GETS : PUTS], -1u);
+}
+
+bool transfer_poll(void)
+{
+	ptl_event_t event;
+	bool any = false;
+	int code;
+
+	if (count_read(&in_progress) == 0)
+		return false;
+	while ((code = PtlEQGet(gasnet.transfers, &event)) == PTL_OK) {
+		transfer_take(&event);
+		any = true;
+	}
+	if (code != PTL_EQ_EMPTY)
+		must_be(code, "PtlEQGet(transfers)");
+	return any;
+}
+
+void transfer_open(void)
+{
+	const struct place *own = &gasnet.places[gasnet.rank];
+	const ptl_me_t me = {
+		.start = own->address,
+		.length = own->size,
+		.ct_handle = PTL_CT_NONE,
+		.uid = PTL_UID_ANY,
+		.options = PTL_ME_OP_PUT | PTL_ME_OP_GET | PTL_ME_EVENT_LINK_DISABLE |
+			   PTL_ME_EVENT_COMM_DISABLE,
+		.match_id = {.rank = PTL_RANK_ANY},
+	};
+	ptl_handle_me_t entry;
+	ptl_pt_index_t index;
+
+	must(PtlPTAlloc(gasnet.ni, 0, PTL_EQ_NONE, PORTAL_TRANSFERS, &index));
+	if (own->size > 0)
+		must(PtlMEAppend(
+			gasnet.ni, PORTAL_TRANSFERS, &me, PTL_PRIORITY_LIST, NULL, &entry));
+}
+
+/* --- beginning */
+
+/* T1. */
+static void operation_begin(group *one, int direction)
+{
+	unsigned tries = 0;
+
+	exit_look();
+	while (count_read(&in_progress) + GASNETI_MAX_THREADS >= gasnet.transfer_most)
+		wait_turn(&tries);
+	count_add(&in_progress, 1);
+	count_add(&one->open[direction], 1);
+}
+
+static ptl_size_t offset_of(uint32_t rank, const void *address)
+{
+	return (ptl_size_t)((uintptr_t)address - (uintptr_t)gasnet.places[rank].address);
+}
+
+static void put_begin(
+	group *one, uintptr_t user, uint32_t rank, void *to, const void *from, size_t length)
+{
+	operation_begin(one, PUTS);
+	must(PtlPut(length <= SMALL_MAX ? gasnet.transfer_small : gasnet.transfer,
+		(ptl_size_t)(uintptr_t)from, length, PTL_ACK_REQ, (ptl_process_t){.rank = rank},
+		PORTAL_TRANSFERS, 0, offset_of(rank, to), (void *)user, 0));
+}
+
+/* Returns true if there is nothing to send: no bytes, or this rank's own. */
+static bool is_near(const char *what, uint32_t rank, const void *remote, size_t length)
+{
+	if (gasnet.stage != STAGE_ATTACHED || rank >= gasnet.size)
+		fatal("%s to rank %u: %s", what, rank,
+			gasnet.stage != STAGE_ATTACHED ? "call gasnet_attach first"
+						       : "there is none");
+	segment_check(what, rank, remote, length);
+	return length == 0 || rank == gasnet.rank;
+}
+
+static void put_add(group *one, uint32_t rank, void *to, const void *from, size_t length)
+{
+	if (!is_near("a put", rank, to, length))
+		put_begin(one, (uintptr_t)one, rank, to, from, length);
+	else if (length > 0)
+		memmove(to, from, length);
+}
+
+static void get_add(group *one, void *to, uint32_t rank, const void *from, size_t length)
+{
+	if (is_near("a get", rank, from, length)) {
+		if (length > 0)
+			memmove(to, from, length);
+		return;
+	}
+	operation_begin(one, GETS);
+	must(PtlGet(gasnet.transfer, (ptl_size_t)(uintptr_t)to, length,
+		(ptl_process_t){.rank = rank}, PORTAL_TRANSFERS, 0, offset_of(rank, from),
+		(void *)((uintptr_t)one | TAG_GET)));
+}
+
+static void group_await(const group *one)
+{
+	unsigned tries = 0;
+
+	while (!is_over(one))
+		wait_turn(&tries);
+}
+
+/* The source may change after the return. */
+static void put_copy_add(group *one, uint32_t rank, void *to, const void *from, size_t length)
+{
+	struct bounce *bounce;
+
+	if (length <= SMALL_MAX || rank == gasnet.rank) {
+		put_add(one, rank, to, from, length);
+	} else if (length > BOUNCE_MAX) {
+		group direct = {{0}, 0, NULL};
+
+		put_add(&direct, rank, to, from, length);
+		group_await(&direct);
+	} else if (!is_near("a put", rank, to, length)) {
+		bounce = malloc(sizeof(*bounce) + length);
+		if (!bounce)
+			fatal("there is no memory for a put of %zu bytes", length);
+		bounce->group = one;
+		memcpy(bounce->bytes, from, length);
+		put_begin(one, (uintptr_t)bounce | TAG_BOUNCE, rank, to, bounce->bytes, length);
+	}
+}
+
+/* --- memset: an active message of the library */
+
+static void memset_do(gasnet_token_t token, gasnet_handlerarg_t address_high,
+	gasnet_handlerarg_t address_low, gasnet_handlerarg_t value, gasnet_handlerarg_t length_high,
+	gasnet_handlerarg_t length_low, gasnet_handlerarg_t group_high,
+	gasnet_handlerarg_t group_low)
+{
+	uintptr_t address = (uintptr_t)(uint32_t)address_high << 32 | (uint32_t)address_low;
+
+	memset((void *)address, value, (size_t)(uint32_t)length_high << 32 | (uint32_t)length_low);
+	(void)gasnet_AMReplyShort2(token, MEMSET_DONE, group_high, group_low);
+}
+
+static void memset_done(
+	gasnet_token_t token, gasnet_handlerarg_t group_high, gasnet_handlerarg_t group_low)
+{
+	group *one = (group *)((uintptr_t)(uint32_t)group_high << 32 | (uint32_t)group_low);
+
+	(void)token;
+	count_add(&one->open[PUTS], -1u);
+}
+
+void (*transfer_handler(unsigned index))(void)
+{
+	if (index == MEMSET)
+		return (void (*)(void))memset_do;
+	return index == MEMSET_DONE ? (void (*)(void))memset_done : NULL;
+}
+
+#define HALVES(number)                                                                             \
+	(gasnet_handlerarg_t)((uint64_t)(number) >> 32), (gasnet_handlerarg_t)(uint64_t)(number)
+
+static void memset_add(group *one, uint32_t rank, void *to, int value, size_t length)
+{
+	if (is_near("a memset", rank, to, length)) {
+		if (length > 0)
+			memset(to, value, length);
+		return;
+	}
+	count_add(&one->open[PUTS], 1);
+	(void)gasnet_AMRequestShort7(
+		rank, MEMSET, HALVES((uintptr_t)to), value, HALVES(length), HALVES((uintptr_t)one));
+}
+
+/* --- the interface: blocking */
+
+void gasnet_put(gasnet_node_t node, void *dest, void *src, size_t nbytes)
+{
+	group one = {{0}, 0, NULL};
+
+	put_add(&one, node, dest, src, nbytes);
+	group_await(&one);
+}
+
+void gasnet_get(void *dest, gasnet_node_t node, void *src, size_t nbytes)
+{
+	group one = {{0}, 0, NULL};
+
+	get_add(&one, dest, node, src, nbytes);
+	group_await(&one);
+}
+
+void gasnet_memset(gasnet_node_t node, void *dest, int val, size_t nbytes)
+{
+	group one = {{0}, 0, NULL};
+
+	memset_add(&one, node, dest, val, nbytes);
+	group_await(&one);
+}
+
+/* --- explicit */
+
+gasnet_handle_t gasnet_put_nb(gasnet_node_t node, void *dest, void *src, size_t nbytes)
+{
+	group *one = group_take();
+
+	put_copy_add(one, node, dest, src, nbytes);
+	return handle_of(one);
+}
+
+gasnet_handle_t gasnet_put_nb_bulk(gasnet_node_t node, void *dest, void *src, size_t nbytes)
+{
+	group *one = group_take();
+
+	put_add(one, node, dest, src, nbytes);
+	return handle_of(one);
+}
+
+gasnet_handle_t gasnet_get_nb(void *dest, gasnet_node_t node, void *src, size_t nbytes)
+{
+	group *one = group_take();
+
+	get_add(one, dest, node, src, nbytes);
+	return handle_of(one);
+}
+
+gasnet_handle_t gasnet_memset_nb(gasnet_node_t node, void *dest, int val, size_t nbytes)
+{
+	group *one = group_take();
+
+	memset_add(one, node, dest, val, nbytes);
+	return handle_of(one);
+}
+
+/* --- implicit */
+
+void gasnet_put_nbi(gasnet_node_t node, void *dest, void *src, size_t nbytes)
+{
+	put_copy_add(group_now(), node, dest, src, nbytes);
+}
+
+void gasnet_put_nbi_bulk(gasnet_node_t node, void *dest, void *src, size_t nbytes)
+{
+	put_add(group_now(), node, dest, src, nbytes);
+}
+
+void gasnet_get_nbi(void *dest, gasnet_node_t node, void *src, size_t nbytes)
+{
+	get_add(group_now(), dest, node, src, nbytes);
+}
+
+void gasnet_memset_nbi(gasnet_node_t node, void *dest, int val, size_t nbytes)
+{
+	memset_add(group_now(), node, dest, val, nbytes);
+}
+
+void gasnet_begin_nbi_accessregion(void)
+{
+	if (region)
+		fatal("gasnet_begin_nbi_accessregion: end the region before it first");
+	region = group_take();
+}
+
+gasnet_handle_t gasnet_end_nbi_accessregion(void)
+{
+	group *one = region;
+
+	if (!one)
+		fatal("gasnet_end_nbi_accessregion: call gasnet_begin_nbi_accessregion first");
+	region = NULL;
+	return handle_of(one);
+}
+
+/* --- values: the low bytes of a register, which come first on this machine */
+
+static void value_check(size_t nbytes)
+{
+	if (nbytes < 1 || nbytes > VALUE_MAX)
+		fatal("a value of %zu bytes: it can have 1 to %zu", nbytes, VALUE_MAX);
+}
+
+void gasnet_put_val(gasnet_node_t node, void *dest, gasnet_register_value_t value, size_t nbytes)
+{
+	value_check(nbytes);
+	gasnet_put(node, dest, &value, nbytes);
+}
+
+gasnet_handle_t gasnet_put_nb_val(
+	gasnet_node_t node, void *dest, gasnet_register_value_t value, size_t nbytes)
+{
+	value_check(nbytes);
+	return gasnet_put_nb(node, dest, &value, nbytes);
+}
+
+void gasnet_put_nbi_val(
+	gasnet_node_t node, void *dest, gasnet_register_value_t value, size_t nbytes)
+{
+	value_check(nbytes);
+	gasnet_put_nbi(node, dest, &value, nbytes);
+}
+
+gasnet_register_value_t gasnet_get_val(gasnet_node_t node, void *src, size_t nbytes)
+{
+	gasnet_register_value_t value = 0;
+
+	value_check(nbytes);
+	gasnet_get(&value, node, src, nbytes);
+	return value;
+}
+
+gasnet_valget_handle_t gasnet_get_nb_val(gasnet_node_t node, void *src, size_t nbytes)
+{
+	group *one = group_take();
+
+	value_check(nbytes);
+	one->value = 0;
+	get_add(one, &one->value, node, src, nbytes);
+	return (gasnet_valget_handle_t)one;
+}
+
+gasnet_register_value_t gasnet_wait_syncnb_valget(gasnet_valget_handle_t handle)
+{
+	group *one = (group *)handle;
+	gasnet_register_value_t value;
+
+	group_await(one);
+	value = one->value;
+	group_give(one);
+	return value;
+}
+
+/* --- synchronisation */
+
+static void poll_all(void)
+{
+	exit_look();
+	(void)receive_poll();
+	(void)transfer_poll();
+}
+
+/* How many of the handles are valid and not over. Those that are over become invalid; *ended says
+ * how many. */
+static size_t handles_look(gasnet_handle_t *handles, size_t count, size_t *ended)
+{
+	size_t open = 0;
+
+	*ended = 0;
+	for (size_t i = 0; i < count; i++) {
+		if (handles[i] == GASNET_INVALID_HANDLE)
+			continue;
+		if (!is_over(handles[i])) {
+			open++;
+			continue;
+		}
+		group_give(handles[i]);
+		handles[i] = GASNET_INVALID_HANDLE;
+		++*ended;
+	}
+	return open;
+}
+
+int gasnet_try_syncnb_all(gasnet_handle_t *handles, size_t count)
+{
+	size_t ended;
+
+	poll_all();
+	return handles_look(handles, count, &ended) == 0 ? GASNET_OK : GASNET_ERR_NOT_READY;
+}
+
+int gasnet_try_syncnb_some(gasnet_handle_t *handles, size_t count)
+{
+	size_t ended, open;
+
+	poll_all();
+	open = handles_look(handles, count, &ended);
+	return open == 0 || ended > 0 ? GASNET_OK : GASNET_ERR_NOT_READY;
+}
+
+void gasnet_wait_syncnb_all(gasnet_handle_t *handles, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		gasnet_wait_syncnb(handles[i]);
+		handles[i] = GASNET_INVALID_HANDLE;
+	}
+}
+
+void gasnet_wait_syncnb_some(gasnet_handle_t *handles, size_t count)
+{
+	unsigned tries = 0;
+
+	while (gasnet_try_syncnb_some(handles, count) != GASNET_OK)
+		wait_turn(&tries);
+}
+
+void gasnet_wait_syncnb(gasnet_handle_t handle)
+{
+	if (handle == GASNET_INVALID_HANDLE)
+		return;
+	group_await(handle);
+	group_give(handle);
+}
+
+int gasnet_try_syncnb(gasnet_handle_t handle)
+{
+	return gasnet_try_syncnb_all(&handle, 1);
+}
+
+static int implicit_try(bool puts, bool gets)
+{
+	poll_all();
+	return (puts && count_read(&implicit.open[PUTS]) > 0) ||
+			       (gets && count_read(&implicit.open[GETS]) > 0)
+		       ? GASNET_ERR_NOT_READY
+		       : GASNET_OK;
+}
+
+static void implicit_await(bool puts, bool gets)
+{
+	unsigned tries = 0;
+
+	while (implicit_try(puts, gets) != GASNET_OK)
+		wait_turn(&tries);
+}
+
+int gasnet_try_syncnbi_puts(void)
+{
+	return implicit_try(true, false);
+}
+
+int gasnet_try_syncnbi_gets(void)
+{
+	return implicit_try(false, true);
+}
+
+int gasnet_try_syncnbi_all(void)
+{
+	return implicit_try(true, true);
+}
+
+void gasnet_wait_syncnbi_puts(void)
+{
+	implicit_await(true, false);
+}
+
+void gasnet_wait_syncnbi_gets(void)
+{
+	implicit_await(false, true);
+}
+
+void gasnet_wait_syncnbi_all(void)
+{
+	implicit_await(true, true);
+}
