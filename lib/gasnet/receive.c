@@ -353,9 +353,13 @@ void receive_sleep(void)
 void wait_turn(unsigned *tries)
 {
 	int mode = __atomic_load_n(&gasnet.wait_mode, __ATOMIC_RELAXED);
+	bool received;
+	bool transferred;
 
 	exit_look();
-	if (receive_poll() | transfer_poll()) {
+	received = receive_poll();
+	transferred = transfer_poll();
+	if (received || transferred) {
 		*tries = 0;
 		return;
 	}
