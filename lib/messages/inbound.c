@@ -16,7 +16,7 @@
 static bool receive_post(struct messages *messages, struct transfer *message)
 {
 	const struct entry_wish wish = {
-		.portal = PORTAL_MATCH,
+		.portal = class_portal(message->class),
 		.bits = message->bits,
 		.ignore = message->ignore,
 		.peer = message->peer,
@@ -85,17 +85,17 @@ void messages_receive(struct messages *messages, struct transfer *message, uint6
 	receive_begin(messages, message);
 }
 
-void messages_receive_from(struct messages *messages, struct transfer *message, uint32_t peer,
-	uint64_t bits, uint64_t ignore, void *buffer, uint64_t room,
-	const struct map_vector *vector)
+void messages_receive_wish(
+	struct messages *messages, struct transfer *message, const struct receive_wish *wish)
 {
 	*message = (struct transfer){.kind = ITEM_RECEIVE,
-		.peer = peer,
-		.bits = bits & ~ignore,
-		.ignore = ignore,
-		.buffer = buffer,
-		.vector = vector,
-		.length = vector ? map_vector_length(vector) : room};
+		.class = wish->class,
+		.peer = wish->peer,
+		.bits = wish->bits & ~wish->ignore,
+		.ignore = wish->ignore,
+		.buffer = wish->buffer,
+		.vector = wish->vector,
+		.length = wish->vector ? map_vector_length(wish->vector) : wish->room};
 	receive_begin(messages, message);
 }
 
@@ -311,16 +311,16 @@ static struct message_found found_of(const struct unexpected *shown)
 		shown->transfer.whole, shown->transfer.data, shown->transfer.marked};
 }
 
-/* Among the headers that the poll core keeps, of a peer or, for UINT32_MAX, of all. */
-static bool kept_find(struct messages *messages, uint64_t bits, uint64_t ignore, uint32_t peer,
-	struct message_found *found)
+/* Among the headers that the poll core keeps. */
+static bool kept_find(
+	struct messages *messages, const struct receive_wish *wish, struct message_found *found)
 {
 	struct probe probe = {.kind = ITEM_PROBE};
 
 	if (front_visit(messages->options.front, &messages->visit, messages->handle,
 		    HANDLE_INTERFACE, -1) != 0)
 		return false;
-	kept_search(messages, &probe, bits, ignore, peer, TIER_BIT(TIER_SEARCH), false);
+	kept_search(messages, &probe, wish, TIER_BIT(TIER_SEARCH), false);
 	/* The event was logged before the answer. What arrives behind that is for the next
 	 * messages_progress() to tell. */
 	events_run(messages);
@@ -331,24 +331,26 @@ static bool kept_find(struct messages *messages, uint64_t bits, uint64_t ignore,
 
 bool messages_has_carried(struct messages *messages, uint32_t index)
 {
+	struct receive_wish wish = {.peer = index, .ignore = UINT64_MAX};
 	struct peer *peer = &messages->peers[index];
 	struct message_found found;
 
-	if (!peer->carried && kept_find(messages, 0, UINT64_MAX, index, &found))
-		peer->carried = true;
+	for (; wish.class < messages->options.classes && !peer->carried; wish.class ++)
+		peer->carried = kept_find(messages, &wish, &found);
 	return peer->carried;
 }
 
-bool messages_probe_from(struct messages *messages, uint32_t peer, uint64_t bits, uint64_t ignore,
-	struct message_found *found)
+bool messages_probe_wish(
+	struct messages *messages, const struct receive_wish *wish, struct message_found *found)
 {
-	const struct unexpected *shown;
+	const struct unexpected *shown = NULL;
 
 	/* What has come by now counts, too. */
 	messages_progress(messages);
-	shown = shown_find(messages, peer, bits, ignore, true);
+	if (wish->class == 0)
+		shown = shown_find(messages, wish->peer, wish->bits, wish->ignore, true);
 	if (!shown)
-		return kept_find(messages, bits, ignore, peer, found);
+		return kept_find(messages, wish, found);
 	*found = found_of(shown);
 	return true;
 }
@@ -356,17 +358,20 @@ bool messages_probe_from(struct messages *messages, uint32_t peer, uint64_t bits
 bool messages_probe(
 	struct messages *messages, uint64_t bits, uint64_t ignore, struct message_found *found)
 {
-	return messages_probe_from(messages, PEER_ANY, bits, ignore, found);
+	const struct receive_wish wish = {.peer = PEER_ANY, .bits = bits, .ignore = ignore};
+
+	return messages_probe_wish(messages, &wish, found);
 }
 
 bool messages_claim(struct messages *messages, uint64_t bits, uint64_t ignore, bool again,
 	bool shows, struct message_found *found)
 {
+	const struct receive_wish wish = {.peer = PEER_ANY, .bits = bits, .ignore = ignore};
 	struct unexpected *shown;
 
 	messages_progress(messages);
 	while (!(shown = shown_find(messages, PEER_ANY, bits, ignore, again))) {
-		if (!kept_find(messages, bits, ignore, UINT32_MAX, found))
+		if (!kept_find(messages, &wish, found))
 			return false;
 		if (!shows || shown_is_full(messages))
 			return true;

@@ -178,7 +178,7 @@ void vector_release(struct messages *messages, struct transfer *message)
 static void block_link(struct messages *messages, struct block *block)
 {
 	const struct entry_wish wish = {
-		.portal = PORTAL_MATCH,
+		.portal = class_portal(block->class),
 		.tier = 1,
 		.first = true,
 		.ignore = UINT64_MAX,
@@ -194,7 +194,7 @@ static void block_link(struct messages *messages, struct block *block)
 	uint32_t index, generation;
 
 	if (entry_append(messages, &wish, &index, &generation)) {
-		messages->blocks_linked++;
+		messages->linked[block->class]++;
 		return;
 	}
 	block->next = messages->spare;
@@ -205,9 +205,11 @@ static void block_link(struct messages *messages, struct block *block)
  * long the program makes no call, so its senders go on. Memory of a block is used as it fills. */
 static void blocks_renew(struct messages *messages)
 {
-	while (messages->blocks_linked < BLOCKS_LINKED) {
+	const uint32_t *linked = messages->linked;
+
+	while (linked[0] + linked[1] < BLOCKS_LINKED) {
 		struct block *block = messages->spare;
-		uint32_t linked = messages->blocks_linked;
+		uint32_t before = linked[0] + linked[1];
 
 		if (block) {
 			messages->spare = block->next;
@@ -220,8 +222,9 @@ static void blocks_renew(struct messages *messages)
 			messages->every = block;
 			messages->blocks++;
 		}
+		block->class = messages->options.classes > 1 && linked[1] < linked[0];
 		block_link(messages, block);
-		if (messages->blocks_linked == linked)
+		if (linked[0] + linked[1] == before)
 			return;
 	}
 }
@@ -467,7 +470,7 @@ static void news_copy(const struct event_slot *slot, uint32_t attributes, uint32
 static void block_heard(struct messages *messages, struct block *block, const struct news *news)
 {
 	if (news->event == TIER_UNLINK) {
-		messages->blocks_linked--;
+		messages->linked[block->class]--;
 	} else {
 		block->next = messages->spare;
 		messages->spare = block;
@@ -790,6 +793,7 @@ void messages_join(struct messages *messages, uint32_t index, uint32_t self)
 
 void messages_dismiss(struct messages *messages, uint32_t index)
 {
+	struct receive_wish all = {.peer = index, .ignore = UINT64_MAX};
 	struct peer *peer = &messages->peers[index];
 
 	if (front_visit(messages->options.front, &messages->visit, messages->handle,
@@ -797,7 +801,8 @@ void messages_dismiss(struct messages *messages, uint32_t index)
 		return;
 	/* Without memory the peer is only deaf, and keeps its number. */
 	peer->dismissed = peer_shut_out(messages, index) || peer->dismissed;
-	kept_search(messages, NULL, 0, UINT64_MAX, index, 0, true);
+	for (; all.class < messages->options.classes; all.class ++)
+		kept_search(messages, NULL, &all, 0, true);
 	shown_dismiss(messages, index);
 	if (!peer->failed) {
 		peer->failed = true;
@@ -891,6 +896,13 @@ static bool greetings_make(struct messages *messages)
 		       heard_make(messages, PORTAL_GREETINGS, 0, UINT64_MAX, &messages->greeted));
 }
 
+/* Where messages of a class are matched. */
+static bool class_make(struct messages *messages, unsigned class)
+{
+	return portal_make(messages, class_portal(class), false, false) &&
+	       last_entry_make(messages, class_portal(class), 1, REGION_PUT);
+}
+
 /* What the space needs before a message may come. */
 static enum answer space_furnish(struct messages *messages)
 {
@@ -904,11 +916,10 @@ static enum answer space_furnish(struct messages *messages)
 	if (!region_make(messages, NULL, &messages->region, &messages->generation) ||
 		!map_tell(messages, messages->options.peers,
 			messages->options.peers ? messages->options.count : 0, false) ||
-		!portal_make(messages, PORTAL_SIDE, true, false) ||
-		!portal_make(messages, PORTAL_MATCH, false, false) ||
+		!portal_make(messages, PORTAL_SIDE, true, false) || !class_make(messages, 0) ||
+		(messages->options.classes > 1 && !class_make(messages, 1)) ||
 		!heard_make(messages, PORTAL_SIDE, BITS_TOLD, 0, &messages->told) ||
 		!greetings_make(messages) ||
-		!last_entry_make(messages, PORTAL_MATCH, 1, REGION_PUT) ||
 		!last_entry_make(messages, PORTAL_SIDE, 0, REGION_GET | REGION_REMOTE_OFFSET))
 		return ANSWER_FAILED;
 	blocks_renew(messages);
@@ -960,6 +971,8 @@ enum answer messages_open(const struct messages_options *options, struct message
 	if (!messages)
 		return ANSWER_NO_MEMORY;
 	messages->options = *options;
+	if (messages->options.classes == 0)
+		messages->options.classes = 1;
 	messages->told = ITEM_TOLD;
 	messages->greeted = ITEM_GREETED;
 	messages->whisper.kind = ITEM_TELL;

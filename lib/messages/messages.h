@@ -97,6 +97,7 @@ struct transfer {
 	bool late;   /* a short send: it is done when it was delivered */
 	bool marked; /* `data` means something */
 	bool posted; /* it is with the poll core; a longer send: it has begun */
+	uint8_t class;
 	bool acknowledged, kept, fetched;
 	bool seen;       /* a receive: its message was shown before it asked for it */
 	uint8_t result;  /* enum transfer_result */
@@ -144,6 +145,7 @@ struct message_found {
 
 /* What messages_send_wish() is told of a message. */
 struct send_wish {
+	uint8_t class; /* 0 or 1: below options.classes */
 	uint64_t bits;
 	const void *buffer;
 	uint64_t length;
@@ -152,6 +154,17 @@ struct send_wish {
 	bool marked;
 	bool synchronous;
 	bool late; /* done when it was delivered, also if it is copied */
+};
+
+/* What a receive or a probe asks for. */
+struct receive_wish {
+	uint8_t class;
+	uint32_t peer; /* PEER_ANY: from any */
+	uint64_t bits, ignore;
+	/* of a receive */
+	void *buffer;
+	uint64_t room;
+	const struct map_vector *vector; /* instead of buffer and room; NULL: none */
 };
 
 /* What a process says to another one whose peer it is not yet. */
@@ -174,6 +187,9 @@ struct messages_options {
 	const struct front *front;
 	uint64_t interface; /* handle of one that is open and without such a space */
 	uint8_t space;      /* number of the space to open */
+	/* Messages of 2 classes have match bits of their own: a receive gets those of its class
+	 * alone. 0 and 1: there is one class. What is shown or claimed is of class 0. */
+	uint8_t classes;
 	/* stays as it is until messages_close(); NULL: peers come, at most `count` */
 	const struct process *peers;
 	uint32_t count;
@@ -218,11 +234,9 @@ void messages_send_wish(struct messages *messages, struct transfer *message, uin
 /* Of a send that waits, and will be copied when it begins, the memory is elsewhere from now on.
  * Returns false if it does not wait. */
 bool messages_move(struct transfer *message, const void *buffer);
-/* messages_receive() of a message from one peer alone. vector: instead of buffer and room, or
- * NULL. */
-void messages_receive_from(struct messages *messages, struct transfer *message, uint32_t peer,
-	uint64_t bits, uint64_t ignore, void *buffer, uint64_t room,
-	const struct map_vector *vector);
+/* messages_receive(), with all that can be asked for. */
+void messages_receive_wish(
+	struct messages *messages, struct transfer *message, const struct receive_wish *wish);
 /* Takes a receive back that has matched nothing. Returns false if it has, and done() will be
  * called. */
 bool messages_cancel(struct messages *messages, struct transfer *message);
@@ -233,15 +247,14 @@ bool messages_abandon(struct messages *messages, struct transfer *message);
 /* Is there a kept message that such a receive would get? */
 bool messages_probe(
 	struct messages *messages, uint64_t bits, uint64_t ignore, struct message_found *found);
-/* The same from one peer, or from PEER_ANY. */
-bool messages_probe_from(struct messages *messages, uint32_t peer, uint64_t bits, uint64_t ignore,
-	struct message_found *found);
+bool messages_probe_wish(
+	struct messages *messages, const struct receive_wish *wish, struct message_found *found);
 /* Takes the kept message that such a receive would get: no other receive gets it from then on.
  * messages_receive_taken() or messages_discard() is to follow; messages_close() frees it, too.
  * NULL: there is none, or no memory. Not for front ends that call messages_show() or
  * messages_claim(). */
-struct unexpected *messages_take(struct messages *messages, uint32_t peer, uint64_t bits,
-	uint64_t ignore, struct message_found *found);
+struct unexpected *messages_take(
+	struct messages *messages, const struct receive_wish *wish, struct message_found *found);
 /* Receives a message that was taken; it is not the caller's any more. */
 void messages_receive_taken(struct messages *messages, struct transfer *message,
 	struct unexpected *taken, void *buffer, uint64_t room, const struct map_vector *vector);

@@ -148,7 +148,7 @@ static void send_settle(
 static void store_post(struct messages *messages, struct transfer *message, uint64_t value,
 	const void *data, const void *item)
 {
-	struct move move = {.portal = PORTAL_MATCH,
+	struct move move = {.portal = class_portal(message->class),
 		.match_bits = message->bits,
 		.value = value | (message->marked ? VALUE_MARKED : 0),
 		.offset = message->data};
@@ -286,6 +286,7 @@ void messages_send_wish(struct messages *messages, struct transfer *message, uin
 {
 	*message = (struct transfer){.kind = ITEM_SEND,
 		.synchronous = wish->synchronous,
+		.class = wish->class,
 		.late = wish->late || messages->options.late,
 		.marked = wish->marked,
 		.peer = peer,

@@ -204,21 +204,22 @@ void shown_done(struct messages *messages, struct transfer *message)
 	}
 }
 
-static enum answer lines_search(struct messages *messages, const struct search_lines *lines)
+static enum answer lines_search(
+	struct messages *messages, unsigned portal, const struct search_lines *lines)
 {
 	struct long_command command = {.command = {.kind = COMMAND_SEARCH}};
 
-	command.command.object.portal = PORTAL_MATCH;
+	command.command.object.portal = portal;
 	memcpy(command.further, lines, sizeof(*lines));
 	return visit_call(&messages->visit, &command.command, NULL, NULL);
 }
 
-void kept_search(struct messages *messages, const void *item, uint64_t bits, uint64_t ignore,
-	uint32_t peer, uint32_t log, bool remove)
+void kept_search(struct messages *messages, const void *item, const struct receive_wish *wish,
+	uint32_t log, bool remove)
 {
-	const struct search_lines lines = {.bits = bits & ~ignore,
-		.ignore = ignore,
-		.nid = peer,
+	const struct search_lines lines = {.bits = wish->bits & ~wish->ignore,
+		.ignore = wish->ignore,
+		.nid = wish->peer,
 		.pid = UINT32_MAX,
 		.user = item_name(item),
 		.log = log,
@@ -226,7 +227,7 @@ void kept_search(struct messages *messages, const void *item, uint64_t bits, uin
 		.options = REGION_TRUNCATE,
 		.remove = remove};
 
-	(void)lines_search(messages, &lines);
+	(void)lines_search(messages, class_portal(wish->class), &lines);
 }
 
 /* For the oldest message that is here. PENDING: there is none yet. */
@@ -242,7 +243,7 @@ static enum answer show_search(
 		.options = REGION_TRUNCATE,
 		.remove = remove};
 
-	return lines_search(messages, &lines);
+	return lines_search(messages, PORTAL_MATCH, &lines);
 }
 
 /* Takes the oldest header out of the poll core's list whose message is here. */

@@ -19,7 +19,8 @@
 #define BLOCK_BYTES   (UINT64_C(1) << 20)
 #define BLOCKS_LINKED 1024 /* at a time, at most */
 
-enum { PORTAL_MATCH, PORTAL_SIDE, PORTAL_GREETINGS, PORTALS };
+enum { PORTAL_MATCH, PORTAL_SIDE, PORTAL_GREETINGS, PORTAL_SECOND, PORTALS };
+#define CLASSES 2
 #define VECTORS 1024 /* longer messages of several pieces that move at a time */
 
 /* The value of a message: whether it is synchronous, and what it is fetched from. */
@@ -62,6 +63,7 @@ struct chunk {
 
 struct block {
 	uint8_t kind;
+	uint8_t class;
 	struct block *next;  /* spare */
 	struct block *older; /* of all */
 	char memory[BLOCK_BYTES];
@@ -148,15 +150,22 @@ struct messages {
 	uint32_t seen_count;
 	struct block *spare;
 	struct block *every;
-	uint32_t blocks, blocks_linked, blocks_max;
-	uint8_t told;        /* ITEM_TOLD */
-	uint8_t greeted;     /* ITEM_GREETED */
+	uint32_t blocks, blocks_max;
+	uint32_t linked[CLASSES]; /* blocks */
+	uint8_t told;             /* ITEM_TOLD */
+	uint8_t greeted;          /* ITEM_GREETED */
 	struct process *map; /* of peers that come, then their names; the poll core reads both */
 	uint32_t known;      /* of them */
 	struct peer *retired, **retired_end; /* their numbers are free */
 	struct tell whisper;                 /* words of the user's */
 	struct peer peers[];
 };
+
+/* Where messages of a class are matched. */
+static inline unsigned class_portal(unsigned class)
+{
+	return class == 0 ? PORTAL_MATCH : PORTAL_SECOND;
+}
 
 static inline uint64_t item_name(const void *item)
 {
@@ -237,8 +246,8 @@ void shown_dismiss(struct messages *messages, uint32_t peer);
 void shown_close(struct messages *messages);
 /* Searches what is kept, during a visit: the oldest that matches, or without an item all. `log`:
  * events that name the item. */
-void kept_search(struct messages *messages, const void *item, uint64_t bits, uint64_t ignore,
-	uint32_t peer, uint32_t log, bool remove);
+void kept_search(struct messages *messages, const void *item, const struct receive_wish *wish,
+	uint32_t log, bool remove);
 
 /* Does no message that was, or is to be, shown name the peer? */
 bool shown_ended(const struct messages *messages, uint32_t peer);

@@ -95,13 +95,13 @@ void taken_done(struct messages *messages, struct transfer *message)
 	taken_free((struct unexpected *)(void *)message);
 }
 
-struct unexpected *messages_take(struct messages *messages, uint32_t peer, uint64_t bits,
-	uint64_t ignore, struct message_found *found)
+struct unexpected *messages_take(
+	struct messages *messages, const struct receive_wish *wish, struct message_found *found)
 {
 	struct unexpected *taken;
 	uint64_t room;
 
-	if (!messages_probe_from(messages, peer, bits, ignore, found))
+	if (!messages_probe_wish(messages, wish, found))
 		return NULL;
 	/* A longer message has its data at the sender. */
 	room = found->length <= messages->options.eager ? found->length : 0;
@@ -120,7 +120,7 @@ struct unexpected *messages_take(struct messages *messages, uint32_t peer, uint6
 		.room = room};
 	list_append(&messages->unexpected, &taken->all);
 	messages->peers[found->peer].carried = true;
-	kept_search(messages, taken, bits, ignore, peer, TAKE_LOG, true);
+	kept_search(messages, taken, wish, TAKE_LOG, true);
 	events_run(messages);
 	visit_leave(&messages->visit);
 	return taken;

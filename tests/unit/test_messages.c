@@ -98,6 +98,7 @@ static void ends_open_as(bool strangers, uint64_t memory, uint32_t headers, uint
 			.front = &front,
 			.interface = atomic_load(&interfaces[i].handle),
 			.space = 1,
+			.classes = 2,
 			.peers = strangers ? NULL : ids,
 			.count = 2,
 			.self = i,
@@ -901,11 +902,30 @@ static void send_as(struct letter *letter, unsigned from, uint32_t to, const str
 	messages_send_wish(ends[from], &letter->message, to, wish);
 }
 
+static void receive_as(struct letter *letter, unsigned at, const struct receive_wish *wish)
+{
+	letter->done = 0;
+	messages_receive_wish(ends[at], &letter->message, wish);
+}
+
 static void receive_from(struct letter *letter, unsigned at, uint32_t peer, uint64_t bits,
 	uint64_t ignore, void *data, uint64_t room)
 {
-	letter->done = 0;
-	messages_receive_from(ends[at], &letter->message, peer, bits, ignore, data, room, NULL);
+	const struct receive_wish wish = {
+		.peer = peer, .bits = bits, .ignore = ignore, .buffer = data, .room = room};
+
+	receive_as(letter, at, &wish);
+}
+
+static bool probe_from(uint32_t peer, uint64_t bits, struct message_found *found)
+{
+	return messages_probe_wish(
+		ends[1], &(struct receive_wish){.peer = peer, .bits = bits}, found);
+}
+
+static struct unexpected *take_from(uint32_t peer, uint64_t bits, struct message_found *found)
+{
+	return messages_take(ends[1], &(struct receive_wish){.peer = peer, .bits = bits}, found);
 }
 
 static void data_stands_beside_the_bits(void **state)
@@ -930,7 +950,7 @@ static void data_stands_beside_the_bits(void **state)
 		send_as(&out, 0, 1, &wish);
 		if (!(n & 4)) {
 			settle(nothing_flies, ends[0]);
-			assert_true(messages_probe_from(ends[1], 0, 5, 0, &found));
+			assert_true(probe_from(0, 5, &found));
 			assert_int_equal(found.marked, n & 1);
 			assert_int_equal(found.data, n & 1 ? UINT64_MAX - n : 0);
 			receive(&in, 1, 5, 0, got, sizeof(got));
@@ -975,8 +995,8 @@ static void a_receive_from_one_peer_gets_no_other_s(void **state)
 	receive_from(&in[0], 1, 1, 0, UINT64_MAX, got[0], sizeof(got[0]));
 	send_as(&out, 0, 1, &wish); /* kept */
 	settle(nothing_flies, ends[0]);
-	assert_false(messages_probe_from(ends[1], 1, 1, 0, &found));
-	assert_true(messages_probe_from(ends[1], 0, 1, 0, &found));
+	assert_false(probe_from(1, 1, &found));
+	assert_true(probe_from(0, 1, &found));
 	receive_from(&in[1], 1, 1, 1, 0, got[1], sizeof(got[1]));
 	assert_int_equal(in[0].done + in[1].done, 0);
 	receive_from(&in[2], 1, 0, 1, 0, got[2], sizeof(got[2]));
@@ -1024,7 +1044,7 @@ static void a_message_that_was_taken_is_one_receive_s(void **state)
 	char word[8];
 
 	(void)state;
-	assert_null(messages_take(ends[1], PEER_ANY, 0, UINT64_MAX, &found));
+	assert_null(take_from(PEER_ANY, 5, &found));
 	for (unsigned n = 0; n < 3 * 4; n++) {
 		const struct send_wish wish = {.bits = 5,
 			.buffer = sent,
@@ -1036,7 +1056,7 @@ static void a_message_that_was_taken_is_one_receive_s(void **state)
 		fill(sent, sizeof(sent), n);
 		send_as(&out, 0, 1, &wish);
 		settle(nothing_flies, ends[0]);
-		taken = messages_take(ends[1], 0, 5, 0, &found);
+		taken = take_from(0, 5, &found);
 		assert_non_null(taken);
 		assert_int_equal(found.length, wish.length);
 		assert_int_equal(found.data, n);
@@ -1066,7 +1086,7 @@ static void a_message_that_was_taken_is_one_receive_s(void **state)
 	/* One that nobody asks for goes with the space. */
 	send(&out, 0, 5, "rest", 5, false);
 	settle(nothing_flies, ends[0]);
-	assert_non_null(messages_take(ends[1], 0, 5, 0, &found));
+	assert_non_null(take_from(0, 5, &found));
 }
 
 /* What the oracle knows: the messages and the receives that wait at an end, in order. */
@@ -1118,10 +1138,12 @@ static void random_messages_match_as_the_oracle_says(void **state)
 		uint64_t dice = random_next(&random);
 		unsigned at = dice & 1, kind = dice >> 1 & 1;
 		uint64_t bits = dice >> 2 & 3, ignore = kind ? dice >> 4 & 3 & (dice >> 6) : 0;
-		/* The sender stands beside the bits, for the oracle. */
+		/* The sender and the class stand beside the bits, for the oracle. */
 		uint32_t peer = dice >> 10 & 1;
 		bool any = kind && dice >> 11 & 1, takes = dice >> 12 & 1;
+		const uint8_t class = dice >> 14 & 1;
 		struct message_found found;
+		struct receive_wish wish;
 		int match;
 
 		if (oracles[at].counts[kind] == 60)
@@ -1130,8 +1152,14 @@ static void random_messages_match_as_the_oracle_says(void **state)
 		data[n] = malloc(EAGER * 3 + 1);
 		assert_non_null(data[n]);
 		fill(data[n], kind ? 0 : lengths[n], n);
-		match = oracle_add(&oracles[at], kind, bits | peer << 8,
+		match = oracle_add(&oracles[at], kind, bits | peer << 8 | (uint64_t) class << 9,
 			ignore | (any ? UINT64_C(1) << 8 : 0), n);
+		wish = (struct receive_wish){.class = class,
+			.peer = any ? PEER_ANY : peer,
+			.bits = bits,
+			.ignore = ignore,
+			.buffer = data[n],
+			.room = EAGER * 3};
 		froms[n] = peer;
 		partner[n] = match < 0 ? UINT32_MAX : (unsigned)match;
 		if (match >= 0)
@@ -1139,15 +1167,13 @@ static void random_messages_match_as_the_oracle_says(void **state)
 		letters[n].done = 0;
 		if (kind && takes && match >= 0)
 			messages_receive_taken(ends[at], &letters[n].message,
-				messages_take(
-					ends[at], any ? PEER_ANY : peer, bits, ignore, &found),
-				data[n], EAGER * 3, NULL);
+				messages_take(ends[at], &wish, &found), data[n], EAGER * 3, NULL);
 		else if (kind)
-			receive_from(&letters[n], at, any ? PEER_ANY : peer, bits, ignore, data[n],
-				EAGER * 3);
+			receive_as(&letters[n], at, &wish);
 		else
 			send_as(&letters[n], peer, at,
-				&(struct send_wish){.bits = bits,
+				&(struct send_wish){.class = class,
+					.bits = bits,
 					.buffer = data[n],
 					.length = lengths[n],
 					.data = n,
