@@ -832,13 +832,14 @@ void model_event(struct model *model, struct node *node, const ptl_event_t *even
 
 /* --- the end of a life */
 
-/* An acknowledgement that a node owed will not come. */
+/* An acknowledgement that a node owed will not come, unless it has come already. */
 static void acknowledgement_give_up(struct model *model, struct task *task)
 {
 	struct node *node = model_node(model, task->initiator);
 
 	node_enter(node);
 	workload_events(node);
+	task->acknowledged = false;
 	if (!task->finished)
 		put_look(model, node, task);
 	node_leave(node);
@@ -849,10 +850,10 @@ void model_trouble_over(struct model *model, const struct node *node, uint64_t e
 	for (uint64_t i = 1; i <= model->count; i++) {
 		struct task *task = model_task(model, i);
 
-		if (task->finished || !(task->seen & SEEN_END) || task->issued > ended ||
+		if (task->finished || !(task->seen & SEEN_END) ||
+			task->issued > ended + model_grace(model) ||
 			(task->initiator != node->number && task->target != node->number))
 			continue;
-		task->acknowledged = false;
 		acknowledgement_give_up(model, task);
 	}
 }

@@ -152,8 +152,9 @@ void model_end(struct model *model, struct node *node);
 
 /* After trouble, so long may pass until everybody knows of it. */
 uint64_t model_grace(const struct model *model);
-/* So long ago a node's trouble was over: acknowledgements that were owed then, by it or to it, will
- * not come. */
+/* A node's trouble was over at `ended`, two graces ago. Acknowledgements that it or its partners
+ * owed in the first of these may have failed: they wait behind messages that were under way during
+ * the trouble, and fail with them. */
 void model_trouble_over(struct model *model, const struct node *node, uint64_t ended);
 
 /* Issues a put or get now. Returns NULL if there is no room for it, at either end. The initiator is

@@ -185,7 +185,7 @@ static void trouble_cut(void *object, uint64_t length)
 		node->troubled = true;
 		if (node->trouble_ended < until)
 			node->trouble_ended = until;
-		sim_clock_at(&simulation->clock, until + model_grace(simulation->model),
+		sim_clock_at(&simulation->clock, until + 2 * model_grace(simulation->model),
 			trouble_over, node, until);
 	}
 	trouble_trace(node, "is cut off", length);
