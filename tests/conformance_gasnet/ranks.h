@@ -19,10 +19,11 @@
 		}                                                                                  \
 	} while (0)
 
-#define SEGMENT ((size_t)4 << 20)
+#define SEGMENT   ((size_t)4 << 20)
+#define RANKS_MAX 64
 
 /* Handlers: messages.c has 128 to 229. */
-enum { HANDLER_MESSAGES = 128, HANDLER_OTHERS = 232 };
+enum { HANDLER_MESSAGES = 128, HANDLER_OTHERS = 232, HANDLER_LONGS = 240 };
 
 extern uint8_t *segments[]; /* of all ranks */
 extern unsigned rank, ranks;
@@ -55,6 +56,9 @@ static inline bool pattern_is(const uint8_t *bytes, size_t length, unsigned seed
 /* messages.c: fills a table of 102 handlers. */
 void messages_table(gasnet_handlerentry_t *table);
 void messages_run(void);
+/* longs.c; longs_table returns how many handlers it has added. */
+int longs_table(gasnet_handlerentry_t *table);
+void longs_run(void);
 /* transfers.c */
 void transfers_run(void);
 void transfers_seen(void);

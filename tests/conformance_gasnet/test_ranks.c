@@ -17,8 +17,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#define RANKS_MAX 64
-
 uint8_t *segments[RANKS_MAX];
 unsigned rank, ranks;
 
@@ -490,6 +488,7 @@ static const struct {
 	{"messages", messages_run, false},
 	{"transfers", transfers_run, false},
 	{"seen", transfers_seen, false},
+	{"longs", longs_run, false},
 	{"flood", flood, false},
 	{"barriers", barriers, false},
 #ifndef GASNET_SEQ
@@ -518,7 +517,7 @@ static const struct {
 
 static void attach(void)
 {
-	gasnet_handlerentry_t table[102 + 7];
+	gasnet_handlerentry_t table[102 + 9];
 	gasnet_seginfo_t info[RANKS_MAX];
 	int count = 102;
 
@@ -532,6 +531,7 @@ static void attach(void)
 	table[count++] = (gasnet_handlerentry_t){EXIT_REQUEST + 1, (void (*)())thread_medium};
 	table[count++] = (gasnet_handlerentry_t){EXIT_REQUEST + 2, (void (*)())thread_medium_reply};
 #endif
+	count += longs_table(table + count);
 	if (gasnet_getenv("RANKS_WORD"))
 		CHECK(gasnet_attach(NULL, 0, SEGMENT + 1, 0) == GASNET_ERR_BAD_ARG);
 	CHECK(gasnet_attach(table, count, SEGMENT, 0) == GASNET_OK);

@@ -1,0 +1,52 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Runs a job of GASNet whose ranks stand in two network namespaces in turns.
+
+    gasnet.py POSTERN_RUN RANKS DEVICE SCENARIO
+
+DEVICE is as for exchange.py, one with a veth pair. SCENARIO is one of tests/conformance_gasnet/test_ranks.c.
+
+Exit code 0: passed; 77: skipped, after a line that says why; anything else: failed. With CI=true nothing is skipped.
+"""
+import os
+import shlex
+import subprocess
+import sys
+
+import exchange
+
+RANKS = 4
+
+
+def command(device, side, program, scenario):
+    """What a rank on that side becomes."""
+    settings = [f"{name}={value}" for name, value in device.settings(side).items()]
+    return shlex.join(device.prefix(side) + ["env"] + settings + [program, scenario])
+
+
+def play(device, launcher, program, scenario):
+    sides = [command(device, side, program, scenario) for side in (0, 1)]
+    environment = {name: value for name, value in os.environ.items() if name not in exchange.LINK_SETTINGS}
+    environment["PTL_IFACE_NAME"] = device.interface(0)
+    with subprocess.Popen([launcher, "-n", str(RANKS), "sh", "-c", f'[ $((PMI_RANK % 2)) = 0 ] && exec {sides[0]}; exec {sides[1]}'],
+                          env=environment, preexec_fn=exchange.die_with_parent) as job:
+        try:
+            code = job.wait(timeout=exchange.TIMEOUT * RANKS)
+        except BaseException:  # also a signal that ends the script; the launcher ends the ranks
+            job.terminate()
+            job.wait()
+            raise
+    if code != 0:
+        raise exchange.Failure(f"the job ended with code {code}")
+
+
+def main():
+    if len(sys.argv) != 5:
+        print(__doc__, file=sys.stderr)
+        return 2
+    launcher, program, kind, scenario = sys.argv[1:]
+    return exchange.exit_code(kind, lambda device: play(device, launcher, program, scenario))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
