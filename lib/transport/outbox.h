@@ -20,6 +20,10 @@ static inline uint8_t *outbox_header(const struct rte_mbuf *mbuf)
 	return (uint8_t *)mbuf->buf_addr + RTE_PKTMBUF_HEADROOM;
 }
 
+/* Places in the outbox that frames with data leave free for answers and acknowledgements: a process
+ * that has more to send than its port takes still answers others. */
+#define OUTBOX_SPARE 8
+
 bool outbox_make_room(struct transport *transport, const struct peer *peer, unsigned count);
 
 /* Room for count more frames to this peer? Tries to make some. */

@@ -559,7 +559,7 @@ static enum step sender_new(struct transport *transport, struct peer *peer)
 	uint8_t flags = acknowledgement_needs_bitmap(peer) ? FRAME_SACK : 0;
 	struct rte_mbuf *mbuf;
 
-	if (!outbox_room(transport, peer, 1))
+	if (!outbox_room(transport, peer, 1 + OUTBOX_SPARE))
 		return STEP_BLOCKED;
 	mbuf = frame_begin(transport, peer);
 	if (!mbuf)
@@ -584,7 +584,7 @@ static __rte_always_inline bool straight(const struct transport *transport, cons
 		return false;
 	return peer->waiting.head && ((uintptr_t)peer->open.head | peer->stop_count) == 0 &&
 	       sender_open(transport, peer) && transport->in_flight < transport->in_flight_shared &&
-	       transport->outbox_count < OUTBOX_FRAMES;
+	       transport->outbox_count < OUTBOX_FRAMES - OUTBOX_SPARE;
 }
 
 /* Starts messages that wait, as long as all of their data fits in, and there are no more than a
@@ -710,7 +710,7 @@ bool sender_resend(struct transport *transport, struct peer *peer, uint32_t psn)
 	struct rte_mbuf *mbuf;
 	struct frame frame;
 
-	if (!outbox_room(transport, peer, 1))
+	if (!outbox_room(transport, peer, 1 + OUTBOX_SPARE))
 		return false;
 	mbuf = frame_again(transport, peer, psn, &frame);
 	if (!mbuf)

@@ -417,6 +417,36 @@ static void transmit__a_port_that_takes_little_loses_nothing(void **state)
 	network_destroy(network);
 }
 
+/* Frames with data fill the outbox while the port takes none, and the one question that comes
+ * meanwhile is answered all the same. */
+static void transmit__a_full_outbox_has_room_for_answers(void **state)
+{
+	const unsigned nodes = 20, asker = nodes - 1;
+	struct network *network = network_standard(nodes, network_seed());
+	struct transport *transport;
+
+	(void)state;
+	network_start(network);
+	for (unsigned i = 1; i < asker; i++)
+		network_send(network, 0, i, 100);
+	assert_true(network_run(network, SECOND));
+	network->nodes[0].full = true;
+	for (unsigned i = 1; i < asker; i++)
+		network_send(network, 0, i, 50000);
+	network_pass(network, 100 * MICROSECOND);
+	transport = network->nodes[0].transport;
+	assert_in_range(transport->outbox_count, 50, OUTBOX_FRAMES);
+	network_send(network, asker, 0, 100);
+	network_pass(network, 200 * MICROSECOND);
+	assert_int_equal(network->nodes[asker].counters.asks_sent, 1);
+	assert_int_equal(network->nodes[0].counters.asks_received, 1);
+	network->nodes[0].full = false;
+	assert_true(network_run(network, SECOND));
+	assert_int_equal(network->nodes[asker].counters.asks_sent, 1);
+	network_check(network);
+	network_destroy(network);
+}
+
 static void pool__when_it_is_small_everything_still_arrives(void **state)
 {
 	struct network *network = network_create(4, network_seed(), NETWORK_FRAME, 96);
@@ -780,6 +810,7 @@ int main(void)
 		cmocka_unit_test(faults__clocks_that_are_a_hair_apart_lose_nothing),
 		cmocka_unit_test(send__the_same_seed_gives_the_same_run),
 		cmocka_unit_test(transmit__a_port_that_takes_little_loses_nothing),
+		cmocka_unit_test(transmit__a_full_outbox_has_room_for_answers),
 		cmocka_unit_test(deadline__of_a_port_that_takes_nothing_is_ever_later),
 		cmocka_unit_test(pool__when_it_is_small_everything_still_arrives),
 		cmocka_unit_test(gather__large_messages_are_sent_from_where_they_lie),
