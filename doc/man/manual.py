@@ -5,7 +5,7 @@
 
     manual.py names HEADER...                          the functions, a line each
     manual.py functions DIRECTORY VERSION SECTION EXAMPLES HEADER...
-                                                       section 3, 3portals4 or 3mx: a page for each, into the directory; EXAMPLES is C
+                                                       section 3, 3portals4, 3mx or 3gasnet: a page for each, into the directory; EXAMPLES is C
                                                        that shows them
     manual.py program PAGE VERSION SUMMARY PROGRAM [COMMAND...]
                                                        section 1: of what PROGRAM --help and PROGRAM COMMAND --help say
@@ -23,12 +23,15 @@ MANUAL = "Postern manual"
 DATE = "2026-11-21"  # of the release; mandoc(1) wants one
 NOTHING = "\\&"
 SEE = {"1": "postern(7), postern\\-settings(7)", "3": "postern(7), postern\\-settings(7)",
-       "3portals4": "portals4(7), postern\\-settings(7)", "3mx": "mx(7), postern\\-settings(7)", "7": "postern(7)"}
+       "3portals4": "portals4(7), postern\\-settings(7)", "3mx": "mx(7), postern\\-settings(7)", "3gasnet": "gasnet(7)", "7": "postern(7)"}
 SUCCESS = ("PTL_OK", "The call succeeded.")
 CLOSED = "The library is not initialised: PtlInit was not called, PtlFini was, or this is a child made by fork()."
 # Of each header of Portals: what its functions return while the library is closed, and the book whose sections its numbers are.
 PORTALS = {"portals.h": ("PTL_NOINIT", "The Portals 3.2 Message Passing Interface"), "portals4.h": ("PTL_NO_INIT", None)}
 MX = ("myriexpress.h", "mx_extensions.h", "mx_io.h")
+GASNET = ("gasnet.h",)
+AM = re.compile(r"gasnet_AM(?:Request|Reply)(?:Short|Medium|Long|LongAsync)(\d*)$")  # functions with M arguments have the comment of one
+ARGUMENTS = 16
 MX_ALWAYS = ("mx__init_api", "mx_set_error_handler", "mx_strerror", "mx_strstatus")
 # Which functions of MX return a code that the comment of their group tells of: those whose declarations have this.
 MX_GROUP = {"MX_BAD_REQUEST": r"mx_(test|wait)\(", "MX_BAD_MATCH_MASK": "match_mask"}
@@ -81,6 +84,9 @@ class Function:
 
     def codes_of_all(self):
         """Codes that an interface's functions have in common."""
+        if self.header in GASNET:
+            told = [code for code, _ in parts(self.comment)[5]]
+            return [("GASNET_OK", "The call succeeded.")] if told and "GASNET_OK" not in told else []
         if self.header in MX and self.declarations[0].startswith("mx_return_t "):
             codes = [("MX_SUCCESS", "The call succeeded.")]
             if self.names[0] not in MX_ALWAYS:
@@ -120,6 +126,29 @@ def macro_add(function, line):
         function.names.append(macro.group(1))
 
 
+def macros_read(function):
+    """A comment's lines "macro DECLARATION" declare what the header has as a macro."""
+    for line in [line for line in function.comment if line.startswith("macro ")]:
+        function.comment.remove(line)
+        declaration_add(function, line.partition(" ")[2])
+
+
+def declaration_add(function, declaration):
+    function.declarations.append(declaration)
+    function.names.append(re.search(r"(\w+)\(", declaration).group(1))
+
+
+def counted(function):
+    """The functions with 0 to 16 arguments that go with one whose number of arguments is an argument."""
+    if not function.names or not AM.match(function.names[0]):
+        return
+    for count in range(ARGUMENTS + 1):
+        more = "".join(f", gasnet_handlerarg_t a{n}" for n in range(count))
+        one = Function([line for line in function.comment if not line.startswith("  numargs")], function.group, function.number, function.header)
+        declaration_add(one, function.declarations[0].replace("(", f"{count}(", 1).replace(", int numargs, ...", more))
+        yield one
+
+
 def header_read(path):
     """Its functions in order, and the definitions of its types by name."""
     with open(path, encoding="utf-8") as file:
@@ -136,32 +165,36 @@ def header_read(path):
         if len(prefixes) == 1:
             types[prefixes.pop() + "_..."] = block.rstrip()
     section, number, general = "", "", []
-    pattern = r"/\*.*?\*/|^(?:PTL_API|MX_FUNCTION) [^;]*;|^[^\n]*\n"
+    name = os.path.basename(path)
+    pattern = r"/\*.*?\*/|^(?:PTL_API|MX_FUNCTION|GASNET_FUNCTION) [^;]*;|^[^\n]*\n"
     for match in re.finditer(pattern, text, re.MULTILINE | re.DOTALL):
         item = match.group(0)
         if item.startswith("/*"):
             following = text[match.end():].lstrip("\n")
             if following.startswith("MX_FUNCTION extern"):
                 continue
-            if following.startswith(("PTL_API", "MX_FUNCTION")):
-                functions.append(Function(comment_text(item), section, number, os.path.basename(path)))
+            if following.startswith(("PTL_API", "MX_FUNCTION")) or (name in GASNET and ("* macro " in item or re.match(
+                    r"GASNET_FUNCTION (?!.*(?:gasnet_postern|GASNET_POSTERN))", following))):
+                functions.append(Function(comment_text(item), section, number, name))
                 if item.startswith("/* The same"):
                     functions[-1].like = functions[-2]
             elif item.startswith("/* --- "):
                 number, *section = comment_text(item)
-            elif not following.startswith(("typedef", "struct", "enum", "#")):
+            elif name not in GASNET and not following.startswith(("typedef", "struct", "enum", "#")):
                 words = " ".join(" ".join(comment_text(item)).split())
                 if words.startswith("What all functions have in common: "):
                     words = words[len("What all functions have in common: "):]
                     general.append(words[0].upper() + words[1:])
                 section = re.sub(r"^([\d., ]*\d )?[^.]*(\. |$)", "", words)
                 number = words
-        elif item.startswith(("PTL_API", "MX_FUNCTION")) and " extern " not in item:
-            declaration = item.partition(" ")[2].replace("\n\t", "\n    ")
-            functions[-1].declarations.append(declaration)
-            functions[-1].names.append(re.search(r"(\w+)\(", declaration).group(1))
-        elif functions and item.startswith("#define "):
+        elif item.startswith(("PTL_API", "MX_FUNCTION", "GASNET_FUNCTION")) and " extern " not in item:
+            if "gasnet_postern" not in item and "GASNET_POSTERN" not in item:
+                declaration_add(functions[-1], item.partition(" ")[2].replace("\n\t", "\n    ").replace(" __attribute__((noreturn))", ""))
+                functions += counted(functions[-1])
+        elif functions and item.startswith("#define ") and name not in GASNET:
             macro_add(functions[-1], item)
+    for function in functions:
+        macros_read(function)
     return functions, types, general
 
 
@@ -204,7 +237,7 @@ def types_of(function, types):
     while queue:
         text = re.sub(r"\w+\(", " ", queue.pop(0))
         for name in re.findall(r"(?:struct|enum) postern_\w+", text) + re.findall(r"\bptl_\w+_t\b", text) + \
-                re.findall(r"\bmx_(?!return_)\w+_t\b|enum mx_(?!return_)\w+", text):
+                re.findall(r"\bmx_(?!return_)\w+_t\b|enum mx_(?!return_)\w+|\bgasnet_(?!hsl)\w+_t\b", text):
             definition = types.get(name)
             if definition and definition not in found:
                 found.append(definition)
@@ -291,6 +324,8 @@ def function_page(name, section, function, functions_of_all, types, general, exa
     if returns or codes:
         page += ".SH RETURN VALUE\n" + (flow(returns) + "\n" if returns else "")
         page += "".join(tagged(code, text) for code, text in codes)
+    if function.header in GASNET:
+        group = " ".join(group)
     notes = [group] if group else []
     if function.header in PORTALS:
         notes += general
@@ -298,15 +333,16 @@ def function_page(name, section, function, functions_of_all, types, general, exa
             notes.append(f"This is section {number} of {PORTALS[function.header][1]}.")
     for n, note in enumerate(notes):
         page += (".SH NOTES\n" if n == 0 else ".PP\n") + flow(note) + "\n"
-    if name in examples:
-        page += ".SH EXAMPLES\n" + literal(examples[name].replace("\t", "    "))
+    shown = examples.get(name) or examples.get(name.rstrip("0123456789"))
+    if shown:
+        page += ".SH EXAMPLES\n" + literal(shown.replace("\t", "    "))
     definitions = types_of(function, types)
     if definitions:
         page += ".SH TYPES\n" + ".PP\n".join(literal(definition.replace("\t", "    "))
                                              for definition in definitions)
     # Related pages: those of the same section, and those that the example uses.
     used = re.findall(r"\b(\w+)\(", examples.get(name, ""))
-    related = [other for one in functions_of_all for other in one.names if other != name and
+    related = [other for one in functions_of_all for other in one.names if other != name and not (AM.match(other) and AM.match(other).group(1)) and
                (other in used or (one.number, one.header) == (function.number, function.header))]
     return page + see(section, [f"{other}({section})" for other in related])
 

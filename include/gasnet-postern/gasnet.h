@@ -162,55 +162,224 @@ typedef struct {
 	gasnet_node_t supernode; /* equal for ranks that share memory: none do */
 } gasnet_nodeinfo_t;
 
-/* --- The job */
+/* --- The job
+ * gasnet_init() comes first and gasnet_attach() second, once each, in all ranks. */
 
-/* The first call. The name of the function has the mode, so that a program and a library of two
- * modes do not link. */
+/* Starts GASNet. Afterwards the process is a rank of its job.
+ *   argc, argv  of main; both may be NULL, and they are left as they are
+ * macro int gasnet_init(int *argc, char ***argv);
+ * Returns
+ *   GASNET_ERR_NOT_INIT  It was called before.
+ *   GASNET_ERR_RESOURCE  The job or Portals cannot be opened; a line on standard error says why. */
+#define gasnet_init(argc, argv)                                                                    \
+	GASNET_POSTERN_INIT(argc, argv, GASNET_POSTERN_SEGMENT, GASNET_CONFIG_STRING)
+/* The name has the mode, so that a program and a library of two modes do not link. */
 #define GASNET_POSTERN_PASTE2(a, b) a##b
 #define GASNET_POSTERN_PASTE(a, b)  GASNET_POSTERN_PASTE2(a, b)
 #define GASNET_POSTERN_NAME(mode)   GASNET_POSTERN_PASTE(gasnet_postern_init_0_, mode)
 #define GASNET_POSTERN_INIT         GASNET_POSTERN_NAME(GASNET_POSTERN_MODE)
 GASNET_FUNCTION int GASNET_POSTERN_INIT(
 	int *argc, char ***argv, int segment, const char *configuration);
-#define gasnet_init(argc, argv)                                                                    \
-	GASNET_POSTERN_INIT(argc, argv, GASNET_POSTERN_SEGMENT, GASNET_CONFIG_STRING)
 
+/* Registers the handlers and makes the segment, the memory that long messages, puts and gets of
+ * other ranks may name. All ranks call it, and it is a barrier.
+ *   table          the handlers, with indices from 128 to 255; an entry with index 0 gets a free
+ *                  one, which is written into the table
+ *   numentries     of the table: 0 to 128
+ *   segsize        bytes of this rank's segment, a multiple of GASNET_PAGESIZE; 0: it has none
+ *   minheapoffset  bytes that the heap can grow by before it reaches the segment
+ * Returns
+ *   GASNET_ERR_NOT_INIT  gasnet_init() was not called, or this function was.
+ *   GASNET_ERR_BAD_ARG   segsize is no multiple, or more than gasnet_getMaxLocalSegmentSize().
+ *   GASNET_ERR_RESOURCE  The table has an index twice or one below 128, or the segment cannot be
+ *                        that far from the heap; a line on standard error says which. */
 GASNET_FUNCTION int gasnet_attach(
 	gasnet_handlerentry_t *table, int numentries, uintptr_t segsize, uintptr_t minheapoffset);
+
+/* Ends all ranks. Any rank may call it at any time, also in a handler, and the end of main does.
+ * Each rank that is in a call, or comes into one, gets SIGQUIT once, which the program may catch to
+ * call gasnet_exit() itself. Ranks that make no calls are ended by the launcher.
+ *   exitcode  of the job; if several ranks call at once, it is one of theirs */
 GASNET_FUNCTION void gasnet_exit(int exitcode) __attribute__((noreturn));
+
+/* Tells the number of this rank, from 0.
+ * Returns the number. */
 GASNET_FUNCTION gasnet_node_t gasnet_mynode(void);
+
+/* Tells how many ranks the job has.
+ * Returns the number. */
 GASNET_FUNCTION gasnet_node_t gasnet_nodes(void);
+
+/* Tells how large this rank's segment can be. In gasnet_attach() the system may still refuse a part
+ * of it; gasnet_getSegmentInfo() tells what was got.
+ * Returns a number of bytes, a multiple of GASNET_PAGESIZE. */
 GASNET_FUNCTION uintptr_t gasnet_getMaxLocalSegmentSize(void);
+
+/* Tells how large the segments of all ranks can be: the least of the local sizes.
+ * Returns a number of bytes, the same in all ranks. */
 GASNET_FUNCTION uintptr_t gasnet_getMaxGlobalSegmentSize(void);
+
+/* Tells where the ranks' segments are. After gasnet_attach().
+ *   table       out: an entry for each rank, as far as numentries goes
+ *   numentries  1 or more
+ * Returns
+ *   GASNET_ERR_NOT_INIT  gasnet_attach() was not called.
+ *   GASNET_ERR_BAD_ARG   table is NULL, or numentries less than 1. */
 GASNET_FUNCTION int gasnet_getSegmentInfo(gasnet_seginfo_t *table, int numentries);
+
+/* Tells which ranks are on one machine.
+ *   table       out: an entry for each rank, as far as numentries goes
+ *   numentries  1 or more
+ * Returns
+ *   GASNET_ERR_NOT_INIT  gasnet_init() was not called.
+ *   GASNET_ERR_BAD_ARG   table is NULL, or numentries less than 1. */
 GASNET_FUNCTION int gasnet_getNodeInfo(gasnet_nodeinfo_t *table, int numentries);
+
+/* Looks a variable of the environment up.
+ * Returns its value, which must not be changed; NULL: it is not set, or the program has more rights
+ * than its user. */
 GASNET_FUNCTION char *gasnet_getenv(const char *name);
+
+/* Names an error, at any time.
+ * Returns a name such as "GASNET_ERR_BAD_ARG"; never NULL. */
 GASNET_FUNCTION const char *gasnet_ErrorName(int code);
+
+/* Says what an error means, at any time.
+ * Returns a few words; never NULL. */
 GASNET_FUNCTION const char *gasnet_ErrorDesc(int code);
 
-/* --- Active messages */
+/* --- Active messages
+ * Handlers run in the calls of GASNet and not beside the program. A handler may call
+ * gasnet_mynode(), gasnet_nodes(), gasnet_AMGetMsgSource(), gasnet_exit() and the locks, and that
+ * of a request may reply once. A message for an index that its target has not registered, or for
+ * memory outside of the segment, ends the job after a line. */
 
+/* Tells how many arguments a message can have.
+ * Returns 16. */
 GASNET_FUNCTION size_t gasnet_AMMaxArgs(void);
+
+/* Tells how many bytes a medium message can have.
+ * Returns 2048. */
 GASNET_FUNCTION size_t gasnet_AMMaxMedium(void);
+
+/* Tells how many bytes a long message can have.
+ * Returns 1073741824. */
 GASNET_FUNCTION size_t gasnet_AMMaxLongRequest(void);
 GASNET_FUNCTION size_t gasnet_AMMaxLongReply(void);
+
+/* Tells a handler which rank has sent its message.
+ *   token   what the handler got
+ *   source  out: the rank
+ * Returns
+ *   GASNET_ERR_BAD_ARG  A pointer is NULL. */
 GASNET_FUNCTION int gasnet_AMGetMsgSource(gasnet_token_t token, gasnet_node_t *source);
+
+/* Takes the messages that have come, and runs their handlers.
+ * Returns
+ *   GASNET_ERR_NOT_INIT  gasnet_attach() was not called. */
 GASNET_FUNCTION int gasnet_AMPoll(void);
+
+/* Says how this rank's threads wait.
+ *   mode  GASNET_WAIT_SPIN: a thread spins for ever; GASNET_WAIT_BLOCK: it sleeps at once until
+ *         something comes; GASNET_WAIT_SPINBLOCK, the default: it spins for some 20 us first
+ * Returns
+ *   GASNET_ERR_BAD_ARG  There is no such mode. */
 GASNET_FUNCTION int gasnet_set_waitmode(int mode);
 
-/* With the number of arguments as an argument. */
+/* Sends a request that has arguments alone: the handler is void handler(gasnet_token_t token,
+ * ...). The call may wait for room at the target, and runs handlers meanwhile. With the number of
+ * arguments in its name, 0 to 16, the function has them at its end; without, numargs tells it.
+ *   dest     the rank, which may be this one
+ *   handler  its index there
+ *   numargs  number of arguments, 0 to 16, which are gasnet_handlerarg_t
+ * Returns
+ *   GASNET_ERR_NOT_INIT  gasnet_attach() was not called.
+ *   GASNET_ERR_BAD_ARG   There is no rank dest, or numargs is not 0 to 16. */
 GASNET_FUNCTION int gasnet_AMRequestShort(
 	gasnet_node_t dest, gasnet_handler_t handler, int numargs, ...);
+
+/* Sends a request with bytes, which the handler gets in a buffer that is gone when it returns:
+ * void handler(gasnet_token_t token, void *bytes, size_t nbytes, ...). The buffer is aligned to 16
+ * bytes. The call may wait for room at the target, and runs handlers meanwhile. With the number of
+ * arguments in its name, 0 to 16, the function has them at its end; without, numargs tells it.
+ *   dest            the rank, which may be this one
+ *   handler         its index there
+ *   source, nbytes  the bytes, 0 to gasnet_AMMaxMedium(); they may be changed after the call
+ *   numargs         number of arguments, 0 to 16, which are gasnet_handlerarg_t
+ * Returns
+ *   GASNET_ERR_NOT_INIT  gasnet_attach() was not called.
+ *   GASNET_ERR_BAD_ARG   There is no rank dest, nbytes is too large, or numargs is not 0 to 16. */
 GASNET_FUNCTION int gasnet_AMRequestMedium(gasnet_node_t dest, gasnet_handler_t handler,
 	void *source, size_t nbytes, int numargs, ...);
+
+/* Sends a request with bytes that are in the segment of the target before the handler runs: void
+ * handler(gasnet_token_t token, void *bytes, size_t nbytes, ...). The call may wait for room at
+ * the target, and runs handlers meanwhile. With the number of arguments in its name, 0 to 16, the
+ * function has them at its end; without, numargs tells it.
+ *   dest            the rank, which may be this one
+ *   handler         its index there
+ *   source, nbytes  the bytes, 0 to gasnet_AMMaxLongRequest(); they may be changed after the call
+ *   dest_addr       where they go, in the segment of rank dest
+ *   numargs         number of arguments, 0 to 16, which are gasnet_handlerarg_t
+ * Returns
+ *   GASNET_ERR_NOT_INIT  gasnet_attach() was not called.
+ *   GASNET_ERR_BAD_ARG   There is no rank dest, nbytes is too large, or numargs is not 0 to 16. */
 GASNET_FUNCTION int gasnet_AMRequestLong(gasnet_node_t dest, gasnet_handler_t handler, void *source,
 	size_t nbytes, void *dest_addr, int numargs, ...);
+
+/* Sends a long request and does not wait until its source may be changed: its handler must reply,
+ * and the source must stay until the handler of that reply runs. The call may wait for room at the
+ * target, and runs handlers meanwhile. With the number of arguments in its name, 0 to 16, the
+ * function has them at its end; without, numargs tells it.
+ *   dest            the rank, which may be this one
+ *   handler         its index there
+ *   source, nbytes  the bytes, which must stay until the reply's handler runs
+ *   dest_addr       where they go, in the segment of rank dest
+ *   numargs         number of arguments, 0 to 16, which are gasnet_handlerarg_t
+ * Returns
+ *   GASNET_ERR_NOT_INIT  gasnet_attach() was not called.
+ *   GASNET_ERR_BAD_ARG   There is no rank dest, nbytes is too large, or numargs is not 0 to 16. */
 GASNET_FUNCTION int gasnet_AMRequestLongAsync(gasnet_node_t dest, gasnet_handler_t handler,
 	void *source, size_t nbytes, void *dest_addr, int numargs, ...);
+
+/* Replies with arguments alone, in the handler of a request. With the number of arguments in its
+ * name, 0 to 16, the function has them at its end; without, numargs tells it.
+ *   token    what the handler got
+ *   handler  its index there
+ *   numargs  number of arguments, 0 to 16, which are gasnet_handlerarg_t
+ * Returns
+ *   GASNET_ERR_NOT_INIT  gasnet_attach() was not called.
+ *   GASNET_ERR_BAD_ARG   The token is of no request, or a reply has been sent, or numargs is not 0
+ *                        to 16. */
 GASNET_FUNCTION int gasnet_AMReplyShort(
 	gasnet_token_t token, gasnet_handler_t handler, int numargs, ...);
+
+/* Replies with bytes, which the handler gets in a buffer that is gone when it returns, in the
+ * handler of a request. With the number of arguments in its name, 0 to 16, the function has them
+ * at its end; without, numargs tells it.
+ *   token           what the handler got
+ *   handler         its index there
+ *   source, nbytes  the bytes, 0 to gasnet_AMMaxMedium(); they may be changed after the call
+ *   numargs         number of arguments, 0 to 16, which are gasnet_handlerarg_t
+ * Returns
+ *   GASNET_ERR_NOT_INIT  gasnet_attach() was not called.
+ *   GASNET_ERR_BAD_ARG   The token is of no request, or a reply has been sent, or nbytes is too
+ *                        large, or numargs is not 0 to 16. */
 GASNET_FUNCTION int gasnet_AMReplyMedium(gasnet_token_t token, gasnet_handler_t handler,
 	void *source, size_t nbytes, int numargs, ...);
+
+/* Replies with bytes that are in the segment of the requester before the handler runs, in the
+ * handler of a request. With the number of arguments in its name, 0 to 16, the function has them
+ * at its end; without, numargs tells it.
+ *   token           what the handler got
+ *   handler         its index there
+ *   source, nbytes  the bytes, 0 to gasnet_AMMaxLongReply(); they may be changed after the call
+ *   dest_addr       where they go, in the segment of the requester
+ *   numargs         number of arguments, 0 to 16, which are gasnet_handlerarg_t
+ * Returns
+ *   GASNET_ERR_NOT_INIT  gasnet_attach() was not called.
+ *   GASNET_ERR_BAD_ARG   The token is of no request, or a reply has been sent, or nbytes is too
+ *                        large, or numargs is not 0 to 16. */
 GASNET_FUNCTION int gasnet_AMReplyLong(gasnet_token_t token, gasnet_handler_t handler, void *source,
 	size_t nbytes, void *dest_addr, int numargs, ...);
 
@@ -329,7 +498,9 @@ GASNET_POSTERN_AM(14)
 GASNET_POSTERN_AM(15)
 GASNET_POSTERN_AM(16)
 
-/* Polls until the condition holds, which only handlers change. */
+/* Runs handlers until a condition holds that handlers change.
+ *   condition  an expression, which is looked at again and again
+ * macro void GASNET_BLOCKUNTIL(condition); */
 GASNET_FUNCTION void gasnet_postern_wait(unsigned *tries);
 #define GASNET_BLOCKUNTIL(condition)                                                               \
 	do {                                                                                       \
@@ -339,12 +510,43 @@ GASNET_FUNCTION void gasnet_postern_wait(unsigned *tries);
 		__atomic_thread_fence(__ATOMIC_ACQUIRE);                                           \
 	} while (0)
 
-/* --- Locks that handlers may take, and sections that no handler interrupts: none ever does */
+/* --- Locks
+ * Handlers may take these locks. A thread that holds one makes no call that sends or polls. With
+ * GASNET_SEQ locks do nothing. */
 
+/* Begins and ends a section in which no handler interrupts the thread. None ever does, so these do
+ * nothing.
+ * macro void gasnet_hold_interrupts(void);
+ * macro void gasnet_resume_interrupts(void); */
 #define gasnet_hold_interrupts()   ((void)0)
 #define gasnet_resume_interrupts() ((void)0)
 
-#ifdef GASNET_SEQ
+#ifndef GASNET_SEQ
+typedef struct {
+	pthread_mutex_t mutex;
+} gasnet_hsl_t;
+#define GASNET_HSL_INITIALIZER                                                                     \
+	{                                                                                          \
+		PTHREAD_MUTEX_INITIALIZER                                                          \
+	}
+
+/* Makes a lock, as the initialiser GASNET_HSL_INITIALIZER does. */
+GASNET_FUNCTION void gasnet_hsl_init(gasnet_hsl_t *hsl);
+
+/* Ends the use of a lock, which no thread holds. */
+GASNET_FUNCTION void gasnet_hsl_destroy(gasnet_hsl_t *hsl);
+
+/* Takes a lock, when the thread that holds it has released it. */
+GASNET_FUNCTION void gasnet_hsl_lock(gasnet_hsl_t *hsl);
+
+/* Releases a lock. */
+GASNET_FUNCTION void gasnet_hsl_unlock(gasnet_hsl_t *hsl);
+
+/* Takes a lock if no thread holds it.
+ * Returns
+ *   GASNET_ERR_NOT_READY  A thread holds it. */
+GASNET_FUNCTION int gasnet_hsl_trylock(gasnet_hsl_t *hsl);
+#else
 typedef struct {
 	char nothing;
 } gasnet_hsl_t;
@@ -361,90 +563,207 @@ static __inline__ int gasnet_hsl_trylock(gasnet_hsl_t *hsl)
 	(void)hsl;
 	return GASNET_OK;
 }
-#else
-typedef struct {
-	pthread_mutex_t mutex;
-} gasnet_hsl_t;
-#define GASNET_HSL_INITIALIZER                                                                     \
-	{                                                                                          \
-		PTHREAD_MUTEX_INITIALIZER                                                          \
-	}
-GASNET_FUNCTION void gasnet_hsl_init(gasnet_hsl_t *hsl);
-GASNET_FUNCTION void gasnet_hsl_destroy(gasnet_hsl_t *hsl);
-GASNET_FUNCTION void gasnet_hsl_lock(gasnet_hsl_t *hsl);
-GASNET_FUNCTION void gasnet_hsl_unlock(gasnet_hsl_t *hsl);
-GASNET_FUNCTION int gasnet_hsl_trylock(gasnet_hsl_t *hsl);
 #endif
 
-/* --- Puts and gets. The remote address is in that rank's segment, the local one anywhere. */
+/* --- Puts and gets
+ * The remote address is in the segment of rank node, which may be this one; the local one is
+ * anywhere. Any alignment will do. A put or get outside of the segment, or one that fails, ends the
+ * job after a line. */
 
-/* Blocking: done when the call returns. */
+/* Puts bytes into the segment of a rank, and returns when they are there.
+ *   dest         the remote address
+ *   src, nbytes  the bytes
+ * macro void gasnet_put_bulk(gasnet_node_t node, void *dest, void *src, size_t nbytes); */
 GASNET_FUNCTION void gasnet_put(gasnet_node_t node, void *dest, void *src, size_t nbytes);
+#define gasnet_put_bulk gasnet_put
+
+/* Gets bytes from the segment of a rank, and returns when they are here.
+ *   src           the remote address
+ *   dest, nbytes  where they go
+ * macro void gasnet_get_bulk(void *dest, gasnet_node_t node, void *src, size_t nbytes); */
 GASNET_FUNCTION void gasnet_get(void *dest, gasnet_node_t node, void *src, size_t nbytes);
+#define gasnet_get_bulk gasnet_get
+
+/* Sets bytes in the segment of a rank, and returns when they are set.
+ *   val  the value of each of them */
 GASNET_FUNCTION void gasnet_memset(gasnet_node_t node, void *dest, int val, size_t nbytes);
+
+/* Puts a value into the segment of a rank, and returns when it is there.
+ *   nbytes  1 to 8: as many low bytes of the value */
 GASNET_FUNCTION void gasnet_put_val(
 	gasnet_node_t node, void *dest, gasnet_register_value_t value, size_t nbytes);
+
+/* Gets a value from the segment of a rank.
+ *   nbytes  1 to 8
+ * Returns the value; the bytes above it are 0. */
 GASNET_FUNCTION gasnet_register_value_t gasnet_get_val(
 	gasnet_node_t node, void *src, size_t nbytes);
 
-/* Done when the handle is synchronised. With _bulk the source of a put must stay until then. */
+/* Begins a put, which is done when its handle is synchronised. The source may be changed after the
+ * call.
+ * Returns a handle, which this thread synchronises once; GASNET_INVALID_HANDLE: it is done. */
 GASNET_FUNCTION gasnet_handle_t gasnet_put_nb(
 	gasnet_node_t node, void *dest, void *src, size_t nbytes);
+
+/* Begins a put whose source must stay until its handle is synchronised.
+ * Returns a handle, which this thread synchronises once; GASNET_INVALID_HANDLE: it is done. */
 GASNET_FUNCTION gasnet_handle_t gasnet_put_nb_bulk(
 	gasnet_node_t node, void *dest, void *src, size_t nbytes);
+
+/* Begins a get, which is done when its handle is synchronised.
+ * macro gasnet_handle_t gasnet_get_nb_bulk(void *dest, gasnet_node_t node, void *src, size_t n);
+ * Returns a handle, which this thread synchronises once; GASNET_INVALID_HANDLE: it is done. */
 GASNET_FUNCTION gasnet_handle_t gasnet_get_nb(
 	void *dest, gasnet_node_t node, void *src, size_t nbytes);
+#define gasnet_get_nb_bulk gasnet_get_nb
+
+/* Begins to set bytes, which is done when its handle is synchronised.
+ *   val  the value of each of them
+ * Returns a handle, which this thread synchronises once; GASNET_INVALID_HANDLE: it is done. */
 GASNET_FUNCTION gasnet_handle_t gasnet_memset_nb(
 	gasnet_node_t node, void *dest, int val, size_t nbytes);
+
+/* Begins to put a value, which is done when its handle is synchronised.
+ *   nbytes  1 to 8: as many low bytes of the value
+ * Returns a handle, which this thread synchronises once; GASNET_INVALID_HANDLE: it is done. */
 GASNET_FUNCTION gasnet_handle_t gasnet_put_nb_val(
 	gasnet_node_t node, void *dest, gasnet_register_value_t value, size_t nbytes);
+
+/* Begins to get a value, for which gasnet_wait_syncnb_valget() waits.
+ *   nbytes  1 to 8
+ * Returns a handle of its own kind, which this thread synchronises once. */
 GASNET_FUNCTION gasnet_valget_handle_t gasnet_get_nb_val(
 	gasnet_node_t node, void *src, size_t nbytes);
 
-/* Done when this thread's implicit operations are synchronised. */
+/* Begins a put that belongs to the thread's implicit operations. The source may be changed after
+ * the call. */
 GASNET_FUNCTION void gasnet_put_nbi(gasnet_node_t node, void *dest, void *src, size_t nbytes);
+
+/* Begins an implicit put whose source must stay until it is synchronised. */
 GASNET_FUNCTION void gasnet_put_nbi_bulk(gasnet_node_t node, void *dest, void *src, size_t nbytes);
+
+/* Begins a get that belongs to the thread's implicit operations.
+ * macro void gasnet_get_nbi_bulk(void *dest, gasnet_node_t node, void *src, size_t nbytes); */
 GASNET_FUNCTION void gasnet_get_nbi(void *dest, gasnet_node_t node, void *src, size_t nbytes);
+#define gasnet_get_nbi_bulk gasnet_get_nbi
+
+/* Begins to set bytes; it counts as a put among the thread's implicit operations.
+ *   val  the value of each of them */
 GASNET_FUNCTION void gasnet_memset_nbi(gasnet_node_t node, void *dest, int val, size_t nbytes);
+
+/* Begins to put a value, as one of the thread's implicit operations.
+ *   nbytes  1 to 8: as many low bytes of the value */
 GASNET_FUNCTION void gasnet_put_nbi_val(
 	gasnet_node_t node, void *dest, gasnet_register_value_t value, size_t nbytes);
 
-/* Any alignment will do in all of them. */
-#define gasnet_put_bulk     gasnet_put
-#define gasnet_get_bulk     gasnet_get
-#define gasnet_get_nb_bulk  gasnet_get_nb
-#define gasnet_get_nbi_bulk gasnet_get_nbi
+/* --- Synchronisation
+ * The thread that began an operation synchronises it. These calls run handlers. */
 
+/* Waits until an operation is done.
+ *   handle  may be GASNET_INVALID_HANDLE */
 GASNET_FUNCTION void gasnet_wait_syncnb(gasnet_handle_t handle);
+
+/* Synchronises an operation if it is done.
+ *   handle  may be GASNET_INVALID_HANDLE
+ * Returns
+ *   GASNET_OK             It is done, and the handle is used up.
+ *   GASNET_ERR_NOT_READY  It is not done. */
 GASNET_FUNCTION int gasnet_try_syncnb(gasnet_handle_t handle);
+
+/* Waits until all operations are done.
+ *   handles, count  the operations; all handles become GASNET_INVALID_HANDLE */
 GASNET_FUNCTION void gasnet_wait_syncnb_all(gasnet_handle_t *handles, size_t count);
+
+/* Synchronises those operations that are done.
+ *   handles, count  the operations; handles that are done become GASNET_INVALID_HANDLE, which
+ *                   counts as done
+ * Returns
+ *   GASNET_OK             All are done.
+ *   GASNET_ERR_NOT_READY  At least one is not done. */
 GASNET_FUNCTION int gasnet_try_syncnb_all(gasnet_handle_t *handles, size_t count);
+
+/* Waits until at least one operation is done, or returns at once if no handle is valid.
+ *   handles, count  the operations; handles that are done become GASNET_INVALID_HANDLE */
 GASNET_FUNCTION void gasnet_wait_syncnb_some(gasnet_handle_t *handles, size_t count);
+
+/* Synchronises those operations that are done, of which one is enough.
+ *   handles, count  the operations; handles that are done become GASNET_INVALID_HANDLE
+ * Returns
+ *   GASNET_OK             At least one is done, or no handle is valid.
+ *   GASNET_ERR_NOT_READY  None is done. */
 GASNET_FUNCTION int gasnet_try_syncnb_some(gasnet_handle_t *handles, size_t count);
+
+/* Waits for a value that gasnet_get_nb_val() gets.
+ * Returns the value; the bytes above it are 0. */
 GASNET_FUNCTION gasnet_register_value_t gasnet_wait_syncnb_valget(gasnet_valget_handle_t handle);
+
+/* Waits until the implicit operations of this thread are done: puts, gets or both. */
 GASNET_FUNCTION void gasnet_wait_syncnbi_puts(void);
 GASNET_FUNCTION void gasnet_wait_syncnbi_gets(void);
 GASNET_FUNCTION void gasnet_wait_syncnbi_all(void);
+
+/* Says whether the implicit operations of this thread are done: puts, gets or both.
+ * Returns
+ *   GASNET_OK             They are done.
+ *   GASNET_ERR_NOT_READY  At least one is not done. */
 GASNET_FUNCTION int gasnet_try_syncnbi_puts(void);
 GASNET_FUNCTION int gasnet_try_syncnbi_gets(void);
 GASNET_FUNCTION int gasnet_try_syncnbi_all(void);
 
-/* Implicit operations between these two belong to the handle instead. */
+/* Begins an access region: until gasnet_end_nbi_accessregion() implicit operations of this thread
+ * belong to its handle instead. Regions are not nested. */
 GASNET_FUNCTION void gasnet_begin_nbi_accessregion(void);
+
+/* Ends the access region.
+ * Returns a handle of all operations that were begun in it; GASNET_INVALID_HANDLE: they are done.
+ */
 GASNET_FUNCTION gasnet_handle_t gasnet_end_nbi_accessregion(void);
 
-/* --- Barriers */
+/* --- Barriers
+ * One thread of a rank at a time is in these calls. A wait or try without a notify, or two notifies
+ * in a row, end the job after a line. They do not complete messages, puts or gets. */
 
+/* Enters a barrier. Portals passes it on while the program computes.
+ *   id     its name
+ *   flags  0; GASNET_BARRIERFLAG_ANONYMOUS: this rank matches every id;
+ *          GASNET_BARRIERFLAG_MISMATCH: no rank's wait matches */
 GASNET_FUNCTION void gasnet_barrier_notify(int id, int flags);
+
+/* Waits until all ranks have entered the barrier, and runs handlers meanwhile.
+ *   id, flags  as of gasnet_barrier_notify()
+ * Returns
+ *   GASNET_ERR_BARRIER_MISMATCH  Two ranks have different ids, a rank has
+ *                                GASNET_BARRIERFLAG_MISMATCH, or id or flags are not those of this
+ *                                rank's notify. The barrier has been passed nevertheless. */
 GASNET_FUNCTION int gasnet_barrier_wait(int id, int flags);
+
+/* Passes the barrier if all ranks have entered it.
+ *   id, flags  as of gasnet_barrier_notify()
+ * Returns
+ *   GASNET_ERR_NOT_READY         A rank has not entered it.
+ *   GASNET_ERR_BARRIER_MISMATCH  As gasnet_barrier_wait(). */
 GASNET_FUNCTION int gasnet_barrier_try(int id, int flags);
-/* Both at once. */
+
+/* Enters a barrier and waits for it.
+ *   id, flags  as of gasnet_barrier_notify()
+ * Returns
+ *   GASNET_ERR_BARRIER_MISMATCH  As gasnet_barrier_wait(). */
 GASNET_FUNCTION int gasnet_barrier(int id, int flags);
-/* After a barrier that gave GASNET_OK: returns 0 and the id in *id if a rank named one. */
+
+/* Tells the name of the last barrier, after one that returned GASNET_OK.
+ *   id  out: the name, if there is one
+ * Returns 0 if at least one rank named it; 1 if all ranks were anonymous. */
 GASNET_FUNCTION int gasnet_barrier_result(int *id);
 
-/* --- Threads. They need not be registered. */
+/* --- Threads
+ * They need not be registered, and these macros are optional. */
 
+/* Keep what a thread knows of itself, which is nothing here. GASNET_POST_THREADINFO and
+ * GASNET_BEGIN_FUNCTION stand at the very beginning of a block, before declarations.
+ * macro gasnet_threadinfo_t GASNET_GET_THREADINFO(void);
+ * macro void GASNET_POST_THREADINFO(gasnet_threadinfo_t info);
+ * macro void GASNET_BEGIN_FUNCTION(void);
+ * Returns what GASNET_POST_THREADINFO takes. */
 #define GASNET_GET_THREADINFO() ((gasnet_threadinfo_t)0)
 #define GASNET_POST_THREADINFO(info)                                                               \
 	typedef char GASNET_POSTERN_PASTE(gasnet_postern_line_, __LINE__) __attribute__((unused))
