@@ -35,10 +35,12 @@ class Readme(programs.Case):
             for target in re.findall(r"\]\(([^):#]+)[^):]*\)", text(name)):
                 self.assertTrue(os.path.exists(os.path.join(SOURCE, os.path.dirname(name), target)), f"{name}: {target}")
 
-
     def test_the_drawing_is_that_of_its_text(self):
         done = subprocess.run([os.path.join(SOURCE, "scripts", "drawing"), "--check"], stderr=subprocess.PIPE, text=True, check=False)
         self.assertEqual(done.returncode, 0, done.stderr)
+        drawn = set(re.findall(r">([^<]+)</text>", text("doc/overview.svg")))
+        for port in ("node", "udp", "eth1", "0000:03:00.0", "posternd"):
+            self.assertIn(port, drawn)
 
     def test_what_the_first_screen_names_is_built(self):
         for program in re.findall(r"build/apps/(\S+)", text("README.md")):
