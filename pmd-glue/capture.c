@@ -14,7 +14,7 @@
  *
  * I1. A frame is copied before the port gets it, because afterwards its buffer may be reused. It
  *     counts only once the port has taken it.
- * I2. A frame that finds the tape full is not captured but counted: the poll core never waits.
+ * I2. A frame that finds the ring full is not captured but counted: the poll core never waits.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -46,27 +46,27 @@ static struct capture *port_capture(const struct port *port);
 
 /* --- the poll core's part --- */
 
-/* Puts a frame on the tape, unpublished; false when there is no room. */
+/* Puts a frame on the ring, unpublished; false when there is no room. */
 static bool capture_frame(
 	struct capture *capture, const struct rte_mbuf *frame, struct pcapng_packet *packet)
 {
-	struct tape *tape = &capture->track->tape;
+	struct byte_ring *ring = &capture->track->ring;
 	uint8_t edge[PCAPNG_PACKET_HEAD + PCAPNG_PACKET_TAIL];
 	uint32_t left;
 
 	packet->length = frame->pkt_len;
 	packet->captured = RTE_MIN(frame->pkt_len, capture->snap);
-	if (!tape_room(tape, pcapng_packet_bytes(packet->captured)))
+	if (!byte_ring_room(ring, pcapng_packet_bytes(packet->captured)))
 		return false;
-	tape_put(tape, edge, pcapng_packet_head(edge, packet));
+	byte_ring_put(ring, edge, pcapng_packet_head(edge, packet));
 	left = packet->captured;
 	for (; left > 0; frame = frame->next) {
 		uint32_t part = RTE_MIN(left, (uint32_t)frame->data_len);
 
-		tape_put(tape, rte_pktmbuf_mtod(frame, const void *), part);
+		byte_ring_put(ring, rte_pktmbuf_mtod(frame, const void *), part);
 		left -= part;
 	}
-	tape_put(tape, edge, pcapng_packet_tail(edge, packet));
+	byte_ring_put(ring, edge, pcapng_packet_tail(edge, packet));
 	return true;
 }
 
@@ -104,7 +104,7 @@ static uint16_t capture_receive(struct port *port, struct rte_mbuf **frames, uin
 	packet = capture_packet(capture, PCAPNG_INBOUND);
 	for (uint16_t n = 0; n < received; n++)
 		dropped += !capture_frame(capture, frames[n], &packet);
-	tape_publish(&capture->track->tape, capture->track->tape.at);
+	byte_ring_publish(&capture->track->ring, capture->track->ring.at);
 	capture_count(capture, received, dropped);
 	return received;
 }
@@ -113,19 +113,19 @@ static uint16_t capture_receive(struct port *port, struct rte_mbuf **frames, uin
 static uint16_t capture_transmit_burst(
 	struct capture *capture, struct rte_mbuf **frames, uint16_t count)
 {
-	struct tape *tape = &capture->track->tape;
+	struct byte_ring *ring = &capture->track->ring;
 	struct pcapng_packet packet = capture_packet(capture, PCAPNG_OUTBOUND);
-	uint64_t ends[BURST + 1] = {tape->at}; /* positions on the tape after each frame */
+	uint64_t ends[BURST + 1] = {ring->at}; /* positions on the ring after each frame */
 	bool kept[BURST];
 	uint64_t dropped = 0;
 	uint16_t taken;
 
 	for (uint16_t n = 0; n < count; n++) {
 		kept[n] = capture_frame(capture, frames[n], &packet);
-		ends[n + 1] = tape->at;
+		ends[n + 1] = ring->at;
 	}
 	taken = capture->inside->transmit(capture->port, frames, count);
-	tape_publish(tape, ends[taken]);
+	byte_ring_publish(ring, ends[taken]);
 	for (uint16_t n = 0; n < taken; n++)
 		dropped += !kept[n];
 	capture_count(capture, taken, dropped);

@@ -6,7 +6,7 @@
  *
  * R1. The recorder's thread alone touches the file once it runs.
  * R2. The blocks of a track are in the order of their times, those of several tracks in no order:
- *     each turn writes what it finds on one tape after the other. reordercap sorts such a file.
+ *     each turn writes what it finds on one ring after the other. reordercap sorts such a file.
  * R3. At any moment the file ends with a whole block, or the recording has ended and it was cut
  *     there: a file cut short by a full disk can be read.
  */
@@ -29,7 +29,7 @@
 #include <pmd-glue/glue.h>
 #include <pmd-glue/recorder.h>
 
-#define TAPE_BYTES   (16u << 20) /* of each track: how far a slow disk may be behind */
+#define RING_BYTES   (16u << 20) /* of each track: how far a slow disk may be behind */
 #define BUFFER_BYTES (256u << 10)
 #define TURN         MILLISECOND /* between two turns that found nothing */
 #define PATIENCE     SECOND      /* once a thread waits and the reader does not read */
@@ -202,18 +202,18 @@ static void track_sum_up(struct recorder *recorder, const struct track *track)
 		pcapng_statistics(recorder_room(recorder, PCAPNG_BLOCK_MAX), &statistics);
 }
 
-/* Writes the blocks that are on a track's tape now; returns how many. */
+/* Writes the blocks that are on a track's ring now; returns how many. */
 static unsigned track_write(struct recorder *recorder, struct track *track)
 {
-	size_t left = tape_readable(&track->tape);
+	size_t left = byte_ring_readable(&track->ring);
 	unsigned written = 0;
 
 	while (left > 0 && !recorder_ended(recorder)) {
 		struct pcapng_block block;
 
-		tape_peek(&track->tape, 0, &block, sizeof(block));
-		tape_peek(&track->tape, 0, recorder_room(recorder, block.bytes), block.bytes);
-		tape_take(&track->tape, block.bytes);
+		byte_ring_peek(&track->ring, 0, &block, sizeof(block));
+		byte_ring_peek(&track->ring, 0, recorder_room(recorder, block.bytes), block.bytes);
+		byte_ring_take(&track->ring, block.bytes);
 		recorder->filled += block.bytes;
 		left -= block.bytes;
 		written++;
@@ -457,7 +457,7 @@ static void track_join(struct track *track, struct recorder *recorder)
 
 struct track *track_open(const char *file, const struct pcapng_interface *interface)
 {
-	struct track *track = aligned_alloc(TAPE_LINE, sizeof(*track));
+	struct track *track = aligned_alloc(BYTE_RING_LINE, sizeof(*track));
 	struct recorder *recorder = recorder_find(file);
 
 	if (!track) {
@@ -468,13 +468,13 @@ struct track *track_open(const char *file, const struct pcapng_interface *interf
 	snprintf(track->name, sizeof(track->name), "%s", interface->name);
 	snprintf(track->description, sizeof(track->description), "%s", interface->description);
 	memcpy(track->address, interface->address, sizeof(track->address));
-	if (tape_open(&track->tape, TAPE_BYTES) != 0)
+	if (byte_ring_open(&track->ring, RING_BYTES) != 0)
 		log_error("cannot capture to %s: no memory for %u bytes: free some", file,
-			TAPE_BYTES);
+			RING_BYTES);
 	else if (!recorder)
 		recorder = recorder_open(file);
-	if (!track->tape.bytes || !recorder) {
-		tape_close(&track->tape);
+	if (!track->ring.bytes || !recorder) {
+		byte_ring_close(&track->ring);
 		free(track);
 		return NULL;
 	}
@@ -526,6 +526,6 @@ void track_finish(struct track *track)
 		track_report(track);
 	if (last)
 		recorder_close(recorder);
-	tape_close(&track->tape);
+	byte_ring_close(&track->ring);
 	free(track);
 }

@@ -2,7 +2,7 @@
 /* recorder.h - files that captures go to, each written by a thread of its own.
  *
  * A track is one interface's part of a file. The thread that has frames puts whole packet blocks
- * (pcapng.h) on its tape and never waits; the recorder's thread writes them down, tape by tape. If
+ * (pcapng.h) on its ring and never waits; the recorder's thread writes them down, ring by ring. If
  * the file fails, the recording ends with a line in the log; nothing else is affected.
  *
  * track_open() and track_finish() are called under the front end's lock for pmd-glue.
@@ -15,16 +15,16 @@
 #include <stdint.h>
 
 #include <pmd-glue/pcapng.h>
-#include <pmd-glue/tape.h>
+#include <pmd-glue/byte_ring.h>
 
 struct recorder;
 
 struct track {
-	struct tape tape;
+	struct byte_ring ring;
 	uint32_t number; /* of the interface in the file */
 	/* Frames, counted by the thread that has them. */
 	_Atomic uint64_t taken;   /* including dropped ones */
-	_Atomic uint64_t dropped; /* frames that found the tape full */
+	_Atomic uint64_t dropped; /* frames that found the ring full */
 	struct recorder *recorder;
 	/* Under the recorder's lock. */
 	struct track *next;
@@ -44,9 +44,9 @@ bool recorder_failed(const char *file);
  * is standard output. In a recording that has ended by itself its frames are dropped. NULL after an
  * error line. */
 struct track *track_open(const char *file, const struct pcapng_interface *interface);
-/* Has the recording ended by itself? Then nobody reads the tape any more. */
+/* Has the recording ended by itself? Then nobody reads the ring any more. */
 bool track_ended(const struct track *track);
-/* Waits until all is written, and frees the track. Nobody writes to its tape any more. */
+/* Waits until all is written, and frees the track. Nobody writes to its ring any more. */
 void track_finish(struct track *track);
 /* The file of a track, for messages. */
 const char *track_file(const struct track *track);

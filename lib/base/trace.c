@@ -9,7 +9,7 @@
 #include <sys/mman.h>
 #include <time.h>
 
-#include <base/era.h>
+#include <base/epoch.h>
 #include <base/report.h>
 
 /* how long a record is drawn at most: it is a moment, but must be seen and pointed at */
@@ -91,7 +91,7 @@ int trace_start(uint32_t tracks, uint32_t records)
 	all.begin = moment_now();
 	trace_mask = records - 1;
 	atomic_store_explicit(&trace_on, true, memory_order_release);
-	era_end();
+	epoch_end();
 	return 0;
 }
 

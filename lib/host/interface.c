@@ -840,7 +840,7 @@ static void interface_leave(unsigned number)
 		atomic_fetch_and_explicit(
 			&inlined_interfaces, ~(UINT64_C(1) << number), memory_order_relaxed);
 	atomic_store_explicit(&interface->segment, NULL, memory_order_seq_cst);
-	era_end(); /* V4 */
+	epoch_end(); /* V4 */
 	interface_wake(interface);
 }
 

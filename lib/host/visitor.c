@@ -24,7 +24,7 @@ static bool thread_end_known;
 static void visitor_forget(struct visitor *visitor)
 {
 	for (unsigned i = 0; i < READERS; i++)
-		visitor->readers[i].era = ERA_NEVER;
+		visitor->readers[i].epoch = EPOCH_NEVER;
 }
 
 static void visitor_end(void *argument)

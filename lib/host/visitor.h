@@ -17,9 +17,9 @@
  * V3. A front end's calls are not for signal handlers: a visit inside a visit to another interface
  *     would hide the outer one.
  *
- * V4. What a visit finds out about an open interface is as good in a later one of the same era
- *     (base/era.h). A closer says first that the interface is closed, then ends the era, both
- *     before it waits for visitors; a visitor keeps the era that it has read before it found the
+ * V4. What a visit finds out about an open interface is as good in a later one of the same epoch
+ *     (base/epoch.h). A closer says first that the interface is closed, then ends the epoch, both
+ *     before it waits for visitors; a visitor keeps the epoch that it has read before it found the
  *     interface open, and compares it when it is inside again. So a reader of events mostly knows
  *     its queue already, and that no barrier is needed and no trace wanted; whether the queue still
  *     lives says the queue (engine/queue.h, Q3).
@@ -34,7 +34,7 @@
 
 #include <base/core.h>
 #include <base/barrier.h>
-#include <base/era.h>
+#include <base/epoch.h>
 #include <base/handle.h>
 #include <engine/queue.h>
 #include <host/front.h>
@@ -43,8 +43,8 @@
 /* V4. A queue that a thread takes events from. */
 struct reader {
 	_Alignas(CACHE_LINE) struct queue_view view;
-	/* when it was found open; ERA_NEVER: it was not, or readers must look each time */
-	uint64_t era;
+	/* when it was found open; EPOCH_NEVER: it was not, or readers must look each time */
+	uint64_t epoch;
 	uint32_t number; /* of its interface + 1 */
 	bool drives;     /* this is inline */
 };

@@ -152,12 +152,12 @@ static struct reader *reader_keep(const struct visit *visit, ptl_handle_eq_t eve
 {
 	struct visitor *visitor = visit->visitor;
 	struct reader *reader = visitor_reader(visitor, eventq);
-	uint64_t now = era_now();
+	uint64_t now = epoch_now();
 
-	reader->era = ERA_NEVER;
+	reader->epoch = EPOCH_NEVER;
 	if (barrier_cheap && !trace_wanted() &&
 		atomic_load_explicit(&visit->interface->segment, memory_order_relaxed))
-		reader->era = now;
+		reader->epoch = now;
 	reader->view = queue_view(visit->segment, visit_queue(visit), eventq);
 	reader->number = handle_interface(eventq) + 1;
 	reader->drives = visit->interface->inlined;
@@ -240,9 +240,9 @@ int PtlEQGet(ptl_handle_eq_t eventq, ptl_event_t *event)
 	if (reader->view.handle != eventq)
 		return event_get(eventq, event);
 	atomic_store_explicit(&visitor->inside, reader->number, memory_order_relaxed);
-	/* V1: in a reader's era that is a light barrier */
+	/* V1: in a reader's epoch that is a light barrier */
 	atomic_signal_fence(memory_order_seq_cst);
-	if (era_now() != reader->era || queue_is_awaited(reader->view.queue)) {
+	if (epoch_now() != reader->epoch || queue_is_awaited(reader->view.queue)) {
 		visitor_leave(visitor);
 		return event_get(reader->view.handle, event);
 	}

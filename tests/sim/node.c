@@ -120,7 +120,7 @@ void node_leave(struct node *node)
 			memset(further_of(one), 0, sizeof(one->further));
 		}
 	/* To the library's visitors the interface is closed: they forget what they know of it. */
-	era_end();
+	epoch_end();
 	current = NULL;
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* test_trace.c - base/trace.c: records by thread, what a full track keeps, and the file.
  *
- * Covers: lib/base/trace.c, lib/base/era.c.
+ * Covers: lib/base/trace.c, lib/base/epoch.c.
  */
 #include <pthread.h>
 #include <stdarg.h>
