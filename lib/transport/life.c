@@ -66,62 +66,6 @@ void peer_fail_begun(struct transport *transport, struct peer *peer, enum transp
 	messages_fail(transport, open, why);
 }
 
-/* Inserts in the order of numbers. Most messages come in that order already. */
-static void messages_insert(struct messages *messages, struct message *message)
-{
-	struct message *before = messages->head;
-
-	if (!before || serial_before(messages->tail->number, message->number)) {
-		messages_append(messages, message);
-		return;
-	}
-	if (serial_before(message->number, before->number)) {
-		message->next = before;
-		messages->head = message;
-		return;
-	}
-	while (serial_before(before->next->number, message->number))
-		before = before->next;
-	message->next = before->next;
-	before->next = message;
-}
-
-/* Moves what lies wholly in flight from one of the peer's lists to `retracted`. */
-static void messages_retract(
-	const struct peer *peer, struct messages *messages, struct messages *retracted)
-{
-	struct message *message = messages->head;
-
-	messages->head = NULL;
-	while (message) {
-		struct message *next = message->next;
-
-		if (serial_before(message->first_psn, peer->tx_una)) {
-			messages_append(messages, message);
-		} else {
-			message->framed = 0;
-			messages_insert(retracted, message);
-		}
-		message = next;
-	}
-}
-
-void peer_retract(struct transport *transport, struct peer *peer)
-{
-	struct messages retracted = {0};
-
-	messages_retract(peer, &peer->unacked, &retracted);
-	messages_retract(peer, &peer->open, &retracted);
-	if (retracted.head) {
-		retracted.tail->next = peer->waiting.head;
-		if (!peer->waiting.head)
-			peer->waiting.tail = retracted.tail;
-		peer->waiting.head = retracted.head;
-	}
-	address_turn(peer, ADDRESS_LAPSED);
-	peer_fail_begun(transport, peer, TRANSPORT_RESTARTED);
-}
-
 void peer_fail(struct transport *transport, struct peer *peer, enum transport_fail why)
 {
 	struct message *waiting = peer->waiting.head;
@@ -176,16 +120,6 @@ void peer_ended(struct transport *transport, struct peer *peer)
 	address_turn(peer, ADDRESS_ENDED);
 }
 
-/* Messages in flight to the life that is over have failed, unless it cannot have seen them. */
-static void life_replace(struct transport *transport, struct peer *peer, uint32_t incarnation)
-{
-	const struct flight *flight = peer->flight;
-
-	if (flight && flight->refused && flight->sacked_count == 0)
-		peer_retract(transport, peer);
-	peer_restarted(transport, peer, incarnation);
-}
-
 void life_psn(struct transport *transport, struct peer *peer, uint32_t first)
 {
 	/* The stream goes on, or is refused. */
@@ -216,7 +150,7 @@ void life_told(struct transport *transport, struct peer *peer, const struct fram
 	if (peer->incarnation == 0)
 		peer->incarnation = frame->source_incarnation;
 	else if (peer->incarnation != frame->source_incarnation)
-		life_replace(transport, peer, frame->source_incarnation);
+		peer_restarted(transport, peer, frame->source_incarnation);
 	if (peer->address_state == ADDRESS_ENDED)
 		address_turn(peer, ADDRESS_UNKNOWN);
 	address_learn(transport, peer, from);

@@ -9,9 +9,6 @@
 void peer_fail(struct transport *transport, struct peer *peer, enum transport_fail why);
 /* Ends messages of which something was sent, and the stream; those that wait stay. */
 void peer_fail_begun(struct transport *transport, struct peer *peer, enum transport_fail why);
-/* The messages of which nothing was acknowledged wait again as if nothing of them had been sent;
- * others that have begun have failed. The peer's address and life count as unknown. */
-void peer_retract(struct transport *transport, struct peer *peer);
 /* The peer has answered that it is this incarnation, which is another than the known one. */
 void peer_restarted(struct transport *transport, struct peer *peer, uint32_t incarnation);
 /* The peer said BYE. */

@@ -161,8 +161,7 @@ struct flight {
 	/* false: nothing is sacked, lost, resent or outlined, and frames are in flight in the order
 	 * in which they were sent */
 	bool disturbed;
-	bool probed;  /* a tail loss probe is out */
-	bool refused; /* another life has refused all of it */
+	bool probed; /* a tail loss probe is out */
 	/* frames of it that the peer's host refused, and since when; void once the peer is heard */
 	uint8_t refusals;
 	uint64_t refused_from;

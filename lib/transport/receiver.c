@@ -540,16 +540,6 @@ static struct peer *peer_for(struct transport *transport, const struct arrival *
 	return peer;
 }
 
-/* Is it the refusal, by another life, of the oldest frame in flight, which was sent only once? Then
- * that frame has met the other life, and so have those that were sent after it: the life that they
- * were meant for had ended before, and nothing of them was delivered. */
-static bool reset_by_other_life(const struct peer *peer, const struct frame_header *frame)
-{
-	return frame_type(frame) == FRAME_RESET && peer->flight &&
-	       frame->ack_stream == peer->tx_stream && frame->ack == peer->tx_una &&
-	       peer->flight->sacked_count == 0 && !bitmap_test(peer->flight->resent, peer->tx_una);
-}
-
 /* Another life than the known one, or one that has ended, is a question's business. */
 static __rte_noinline bool life_other(
 	struct transport *transport, struct peer *peer, const struct arrival *arrival)
@@ -561,8 +551,6 @@ static __rte_noinline bool life_other(
 		peer->incarnation = frame->source_incarnation;
 		return true;
 	}
-	if (reset_by_other_life(peer, frame))
-		peer->flight->refused = true;
 	COUNT(transport, dropped_stale);
 	address_doubt(transport, peer, arrival->outer.from);
 	return false;

@@ -581,6 +581,38 @@ static void message__acknowledged_in_part_is_not_for_the_next_life(void **state)
 	failed_once(network, ended);
 }
 
+static bool copy_filter(struct network *network, unsigned from, unsigned to, const uint8_t *bytes)
+{
+	struct frame frame;
+
+	(void)network;
+	(void)to;
+	frame_recall(bytes + FRAME_ETHERNET_BYTES, &frame);
+	if (from == 0 && frame.type == FRAME_DATA)
+		late_keep(&late_data, bytes, &frame);
+	return from != 1 || !answers_lost;
+}
+
+/* The first life has had it, and its acknowledgement is lost; then a copy of it, which somebody has
+ * repeated, is refused by the second life before it is sent again. */
+static void message__whose_copy_meets_the_next_life_is_not_for_that(void **state)
+{
+	struct network *network = acquaintances();
+	uint64_t ended = network->nodes[1].ended;
+
+	(void)state;
+	network->nodes[0].lost_ok = 1;
+	network->filter = copy_filter;
+	answers_lost = true;
+	network_send(network, 0, 1, 8);
+	while (network->nodes[1].ended == ended)
+		network_step(network);
+	life_begin_again(network);
+	answers_lost = false;
+	network_inject(network, 1, late_data.bytes, late_data.length);
+	failed_once(network, ended + 1);
+}
+
 /* Each stream of node 1 is after the last one, also where their numbers wrap round. */
 static uint16_t streams[16];
 static unsigned stream_count;
@@ -786,6 +818,7 @@ int main(void)
 		cmocka_unit_test(messages__incomplete_when_their_life_ends_have_failed),
 		cmocka_unit_test(message__sent_again_is_not_for_the_next_life),
 		cmocka_unit_test(message__acknowledged_in_part_is_not_for_the_next_life),
+		cmocka_unit_test(message__whose_copy_meets_the_next_life_is_not_for_that),
 		cmocka_unit_test(streams__go_on_where_their_numbers_wrap_round),
 	};
 

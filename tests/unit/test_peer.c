@@ -546,27 +546,40 @@ static void peer__restarted_after_its_death_gets_what_waits_for_it(void **state)
 	network_destroy(network);
 }
 
-static void peer__restarted_while_idle_gets_what_is_sent_afterwards(void **state)
+/* `claims`: it asks for itself when it starts, as every process does where questions go to all.
+ * Else what is sent at first is for the life before, and has failed. */
+static void restarted__while_idle(bool claims)
 {
 	struct network *network = network_standard(2, network_seed());
 	struct node *a = &network->nodes[0];
-	unsigned i;
 
-	(void)state;
 	network_start(network);
 	network_send(network, 0, 1, 8);
 	assert_true(network_run(network, SECOND));
 	node_kill(network, 1);
 	network_pass(network, SECOND);
-	network->nodes[1].lost_ok = 1;
+	a->lost_ok = network->nodes[1].lost_ok = 1;
 	node_start(network, 1, 2);
-	for (i = 0; i < 20; i++)
+	if (claims)
+		transport_claim(network->nodes[1].transport);
+	network_pass(network, MILLISECOND);
+	network_send(network, 0, 1, 100);
+	assert_true(network_run(network, SECOND));
+	assert_int_equal(a->failed[TRANSPORT_RESTARTED], !claims);
+	for (unsigned i = 0; i < 20; i++)
 		network_send(network, 0, 1, i % 5 == 0 ? 20000 : 100);
 	assert_true(network_run(network, SECOND));
-	assert_int_equal(a->done, 21);
-	assert_int_equal(network->nodes[1].ended, 21);
+	assert_int_equal(a->done, 21 + claims);
+	assert_int_equal(network->nodes[1].ended, 21 + claims);
 	assert_int_equal(a->counters.peers_restarted, 1);
 	network_destroy(network);
+}
+
+static void peer__restarted_while_idle_gets_what_is_sent_afterwards(void **state)
+{
+	(void)state;
+	restarted__while_idle(true);
+	restarted__while_idle(false);
 }
 
 static void peer__that_says_bye_fails_what_is_in_flight(void **state)
