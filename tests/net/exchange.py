@@ -58,6 +58,7 @@ def run(*words):
     done = subprocess.run(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     if done.returncode != 0:
         raise Skip(f"\"{' '.join(words)}\" says: {done.stdout.strip()}")
+    return done.stdout
 
 
 class Device:

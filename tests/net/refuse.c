@@ -5,7 +5,7 @@
  *      refuse ERROR NAME[,NAME...] PROGRAM ARGUMENTS
  *
  * ERROR is the error's number. NAME is sendmmsg, recvmmsg, or an option of sockets: segment, gro,
- * errors, tos. */
+ * errors, tos, buffers (which then have the kernel's default size). */
 #include <errno.h>
 #include <linux/audit.h>
 #include <linux/filter.h>
@@ -18,12 +18,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #define LOW_HALF(number)                                                                           \
 	((unsigned)(offsetof(struct seccomp_data, args) + (number) * sizeof(uint64_t)))
-#define RULES 64u
+#define RULES 128u
 
 static const struct {
 	const char *name;
@@ -38,6 +39,8 @@ static const struct {
 	{"errors", SYS_setsockopt, SOL_IP, IP_RECVERR},
 	{"tos", SYS_setsockopt, SOL_IP, IP_RECVTOS},
 	{"tos", SYS_setsockopt, SOL_IP, IP_TOS},
+	{"buffers", SYS_setsockopt, SOL_SOCKET, SO_RCVBUF},
+	{"buffers", SYS_setsockopt, SOL_SOCKET, SO_SNDBUF},
 };
 
 static struct sock_filter rules[RULES];
