@@ -275,6 +275,11 @@ static int fault_interrupt(struct port *port, bool on)
 	return inside->operations->interrupt(inside, on);
 }
 
+static bool fault_absent(struct port *port, uint32_t nid, uint32_t pid)
+{
+	return port_absent(((struct fault *)port)->inside, nid, pid);
+}
+
 static void line_drop_chains(struct line *line)
 {
 	uint32_t kept = line->head;
@@ -326,6 +331,7 @@ static const struct port_operations fault_operations = {
 	.link = fault_link,
 	.counters = fault_counters,
 	.interrupt = fault_interrupt,
+	.absent = fault_absent,
 	.recall = fault_recall,
 	.select = fault_select,
 	.describe = fault_describe,

@@ -685,6 +685,11 @@ unsigned hall_present(const struct hall *hall, struct glue_process *processes, u
 	return place_present(&hall->place, processes, count);
 }
 
+bool hall_lacks(const struct hall *hall, uint32_t pid)
+{
+	return place_lacks(&hall->place, pid);
+}
+
 /* Nothing but time is needed. */
 static bool connect_passes(int error)
 {

@@ -130,6 +130,9 @@ const uint64_t *hall_refused(const struct hall *hall);
 struct glue_process;
 unsigned hall_present(const struct hall *hall, struct glue_process *processes, unsigned count);
 
+/* Has certainly no process this process id now? One that starts has it before it can be reached. */
+bool hall_lacks(const struct hall *hall, uint32_t pid);
+
 /* An epoll descriptor that is readable while hall_turn() has something to look at; so it also is
  * after another process's hall_wake() for this one in its sleep. */
 int hall_set(const struct hall *hall);

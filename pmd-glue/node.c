@@ -582,6 +582,14 @@ static bool node_shares_cpu(struct port *port)
 	return false;
 }
 
+/* Without an uplink nobody else is reached. Whom an uplink leads to the hall does not know. */
+static bool node_absent(struct port *port, uint32_t nid, uint32_t pid)
+{
+	const struct node *node = (const struct node *)port;
+
+	return nid != port->nid || hall_lacks(node->hall, pid);
+}
+
 /* --- the port --- */
 
 static bool node_link(struct port *port)
@@ -680,6 +688,7 @@ static const struct port_operations node_operations = {
 	.describe = node_describe,
 	.interrupt = node_interrupt,
 	.shares_cpu = node_shares_cpu,
+	.absent = node_absent,
 	.close = node_close,
 };
 

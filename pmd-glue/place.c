@@ -340,15 +340,26 @@ static int process_compare(const void *left, const void *right)
 	return a->pid < b->pid ? -1 : a->pid > b->pid;
 }
 
-/* Is this process id taken by another process? *uid: by whose. */
-static bool pid_taken(const struct place *place, uint32_t pid, uid_t *uid)
+/* H1. Has certainly no other process this process id? */
+static bool pid_is_free(const struct place *place, uint32_t pid)
 {
 	struct flock lock = {
 		.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = (off_t)pid, .l_len = 1};
+	return fcntl(place->lock, F_OFD_GETLK, &lock) == 0 && lock.l_type == F_UNLCK;
+}
+
+bool place_lacks(const struct place *place, uint32_t pid)
+{
+	return pid != place->pid && pid_is_free(place, pid);
+}
+
+/* Is this process id taken by another process? *uid: by whose. */
+static bool pid_taken(const struct place *place, uint32_t pid, uid_t *uid)
+{
 	char name[sizeof("4294967295")];
 	struct stat status;
 	snprintf(name, sizeof(name), "%u", pid);
-	if (fcntl(place->lock, F_OFD_GETLK, &lock) != 0 || lock.l_type == F_UNLCK ||
+	if (pid_is_free(place, pid) ||
 		fstatat(place->directory, name, &status, AT_SYMLINK_NOFOLLOW) != 0)
 		return false;
 	*uid = status.st_uid;

@@ -95,6 +95,9 @@ struct port_operations {
 	 * frames last on the CPU that the caller is on? Then it needs this CPU to answer. Any
 	 * answer is safe. */
 	bool (*shares_cpu)(struct port *port);
+	/* May be NULL: not known. Is there certainly no process of this name now? A look costs a
+	 * system call. */
+	bool (*absent)(struct port *port, uint32_t nid, uint32_t pid);
 	/* May be NULL. Lets go of the frames of two segments that the port still holds to send:
 	 * they are lost or copied. */
 	void (*recall)(struct port *port);
@@ -168,6 +171,11 @@ static inline uint16_t port_receive(struct port *port, struct rte_mbuf **frames,
 static inline uint16_t port_transmit(struct port *port, struct rte_mbuf **frames, uint16_t count)
 {
 	return port->operations->transmit(port, frames, count);
+}
+
+static inline bool port_absent(struct port *port, uint32_t nid, uint32_t pid)
+{
+	return port->operations->absent && port->operations->absent(port, nid, pid);
 }
 
 #endif

@@ -15,6 +15,10 @@
  * I4. An answer names a life that there was after the question with its number was first asked.
  *     Each time that a peer is asked anew, the number is another. So a life that is over is never
  *     believed in after its successor.
+ * I5. A message waits for an answer for the peer timeout. Where it is known that no process has the
+ *     name (address_absent()), it waits only for STARTING_LIFE after the first question, since the
+ *     process may be about to start; and if the process was known, not at all once a question has
+ *     brought nothing.
  */
 #include <transport/address.h>
 
@@ -34,6 +38,8 @@
  * node */
 #define ASKS_TRUSTED 3
 #define ASKS_DOUBT   6 /* questions when nothing waits for the answer */
+/* for which a process of which nothing was heard, and which is not there, may be about to start */
+#define STARTING_LIFE SECOND
 /* least time from the answer to a doubt to the next question */
 #define DOUBT_SPACING (1 * MILLISECOND)
 /* what an answer counts for: itself, and what it costs to read the question */
@@ -301,6 +307,23 @@ static bool address_wanted(const struct transport *transport, const struct peer 
 	       (peer->queued != 0 || !list_empty(&transport->echoes.pings));
 }
 
+bool address_absent(const struct transport *transport, const struct peer *peer)
+{
+	return !peer->self && port_absent(transport->port, peer->process.nid, peer->process.pid);
+}
+
+/* Until when messages wait for an answer. If nobody is there to give one, a life that was known is
+ * over, and an unknown one may be about to begin. */
+static uint64_t answer_end(const struct transport *transport, const struct peer *peer)
+{
+	uint64_t end = silence_end(transport, peer->progress);
+
+	if (peer->asks == 0 || !address_absent(transport, peer))
+		return end;
+	return peer->incarnation != 0 ? transport->now
+				      : RTE_MIN(end, peer->progress + STARTING_LIFE);
+}
+
 bool address_run(struct transport *transport, struct peer *peer)
 {
 	if (transport->now < peer->ask_due)
@@ -309,9 +332,8 @@ bool address_run(struct transport *transport, struct peer *peer)
 		claim_send(transport, peer);
 		return true;
 	}
-	if (address_wanted(transport, peer)
-			? transport->now < silence_end(transport, peer->progress)
-			: peer->asks < ASKS_DOUBT) {
+	if (address_wanted(transport, peer) ? transport->now < answer_end(transport, peer)
+					    : peer->asks < ASKS_DOUBT) {
 		address_question(transport, peer);
 		return true;
 	}

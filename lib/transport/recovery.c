@@ -14,8 +14,9 @@
  *              get through again, and the next timeout is a short one.
  *
  * I1. A peer whose acknowledgements have made no progress for peer_timeout (but see silence.h) is
- *     dead, whatever else is heard from it. A peer whose host refuses what is in flight to it is
- *     dead after REFUSED_LIFE, unless it is heard, or answers: refusals are no proof.
+ *     dead, whatever else is heard from it. A peer whose host refuses what is in flight to it, or
+ *     whose name no process has, is dead after REFUSED_LIFE, unless it is heard, or answers:
+ *     refusals are no proof, and what a process sent before its end may still be on its way.
  */
 #include <transport/recovery.h>
 
@@ -154,6 +155,8 @@ static void recovery_expire(struct transport *transport, struct peer *peer)
 		address_doubt(transport, peer, NULL);
 	else if (peer->backoff > ASK_AFTER)
 		address_doubt_still(transport, peer);
+	if (address_absent(transport, peer))
+		recovery_refused(transport, peer);
 }
 
 /* Do frames or acknowledgements of the process to itself wait in it? They are not lost, however

@@ -13,7 +13,8 @@ struct transport;
 void recovery_lose(struct peer *peer, uint32_t psn);
 /* Something was delivered: is something sent before it lost? */
 void recovery_detect(struct transport *transport, struct peer *peer);
-/* The peer's host has refused a frame in flight: no process has the address. */
+/* The peer's host has refused a frame in flight, or a timeout found that no process has the peer's
+ * name. */
 void recovery_refused(struct transport *transport, struct peer *peer);
 /* The peer has answered a question. */
 void recovery_answered(struct transport *transport, struct peer *peer);
