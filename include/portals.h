@@ -174,8 +174,11 @@ typedef uint64_t ptl_seq_t;
 /* Why a FAIL event happened; PTL_NI_OK in every other event. postern_fail_text() has the words. */
 typedef enum {
 	PTL_NI_OK = 0,
-	PTL_NI_UNREACHABLE, /* no process with that id answered within PTL_PEER_TIMEOUT */
-	PTL_NI_PEER_DEAD,   /* the process fell silent for PTL_PEER_TIMEOUT */
+	/* no process with that id answered within PTL_PEER_TIMEOUT; on a node, the process that
+	 * had that id has ended, and no other has it */
+	PTL_NI_UNREACHABLE,
+	/* the process fell silent for PTL_PEER_TIMEOUT; on a node, for 0.1 s if it has ended */
+	PTL_NI_PEER_DEAD,
 	/* the process ended, or another took its place, while this was in flight */
 	PTL_NI_PEER_RESTARTED,
 	PTL_NI_UNDELIVERABLE, /* a get that the target discarded */

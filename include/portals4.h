@@ -318,8 +318,10 @@ typedef unsigned char ptl_event_kind_t;
 #define PTL_EVENT_SEARCH                ((ptl_event_kind_t)15)
 
 typedef unsigned char ptl_ni_fail_t;
-#define PTL_NI_OK             ((ptl_ni_fail_t)0)
-#define PTL_NI_UNDELIVERABLE  ((ptl_ni_fail_t)1) /* the process is not there, or no longer */
+#define PTL_NI_OK ((ptl_ni_fail_t)0)
+/* the process is not there, or no longer. One that was there and has ended is missed at once on a
+ * node, all others after PTL_PEER_TIMEOUT. */
+#define PTL_NI_UNDELIVERABLE  ((ptl_ni_fail_t)1)
 #define PTL_NI_DROPPED        ((ptl_ni_fail_t)2) /* no portal, or no entry, takes the message */
 #define PTL_NI_PT_DISABLED    ((ptl_ni_fail_t)3)
 #define PTL_NI_PERM_VIOLATION ((ptl_ni_fail_t)4) /* the entry is not for this user */

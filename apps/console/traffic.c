@@ -517,7 +517,7 @@ static void traffic_tell(const struct traffic *traffic)
 }
 
 /* Waits for the end of one that has been stopped, but not for messages that nothing happens to:
- * those to a process that does not exist fail after PTL_PEER_TIMEOUT only. */
+ * those to a process that does not exist fail after PTL_PEER_TIMEOUT at the latest. */
 static bool traffic_await(const struct traffic *traffic)
 {
 	uint64_t messages = atomic_load(&traffic->messages), since = now_ns();

@@ -30,6 +30,9 @@ struct front {
 	const struct topic *topics; /* inspection.h */
 	unsigned topic_count;
 	const struct words *words;
+	/* ns; transport.h. Programs of most front ends start in any order, and name each other
+	 * before they are there. */
+	uint64_t start_timeout;
 	/* In a child made by fork(), which has none of what is open; NULL: the interfaces are all
 	 * there is. */
 	void (*forked)(void);

@@ -164,6 +164,7 @@ static struct engine *engine_open(
 				.self = interface->self,
 				.incarnation = incarnation_choose(interface),
 				.peer_timeout = setting_number(SETTING_PEER_TIMEOUT),
+				.start_timeout = interface->front->start_timeout,
 				.peers_max = (uint32_t)setting_number(SETTING_PEERS_MAX),
 				.secret = {{random_number(), random_number()}},
 				.full_checksum = checksum_is_full(device),

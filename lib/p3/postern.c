@@ -78,8 +78,8 @@ static const char *const event_names[] = {
 
 static const char *const fail_texts[] = {
 	[PTL_NI_OK] = "no failure",
-	[PTL_NI_UNREACHABLE] = "no process with that id answered within PTL_PEER_TIMEOUT",
-	[PTL_NI_PEER_DEAD] = "the process fell silent for PTL_PEER_TIMEOUT",
+	[PTL_NI_UNREACHABLE] = "no process with that id answered in time",
+	[PTL_NI_PEER_DEAD] = "the process has ended, or fell silent for PTL_PEER_TIMEOUT",
 	[PTL_NI_PEER_RESTARTED] = "the process ended, or another took its place, meanwhile",
 	[PTL_NI_UNDELIVERABLE] = "the target discarded the request",
 	[PTL_NI_SHUTDOWN] = "this process shut its interface down",

@@ -16,9 +16,9 @@
  *     Each time that a peer is asked anew, the number is another. So a life that is over is never
  *     believed in after its successor.
  * I5. A message waits for an answer for the peer timeout. Where it is known that no process has the
- *     name (address_absent()), it waits only for STARTING_LIFE after the first question, since the
- *     process may be about to start; and if the process was known, not at all once a question has
- *     brought nothing.
+ *     name (address_absent()), a life that was known is over, and messages to it have failed when
+ *     one question has brought nothing. A process that was never heard of may be about to start:
+ *     it has start_timeout, if there is one.
  */
 #include <transport/address.h>
 
@@ -38,8 +38,6 @@
  * node */
 #define ASKS_TRUSTED 3
 #define ASKS_DOUBT   6 /* questions when nothing waits for the answer */
-/* for which a process of which nothing was heard, and which is not there, may be about to start */
-#define STARTING_LIFE SECOND
 /* least time from the answer to a doubt to the next question */
 #define DOUBT_SPACING (1 * MILLISECOND)
 /* what an answer counts for: itself, and what it costs to read the question */
@@ -312,16 +310,16 @@ bool address_absent(const struct transport *transport, const struct peer *peer)
 	return !peer->self && port_absent(transport->port, peer->process.nid, peer->process.pid);
 }
 
-/* Until when messages wait for an answer. If nobody is there to give one, a life that was known is
- * over, and an unknown one may be about to begin. */
+/* I5. Until when messages wait for an answer. */
 static uint64_t answer_end(const struct transport *transport, const struct peer *peer)
 {
-	uint64_t end = silence_end(transport, peer->progress);
+	const uint64_t end = silence_end(transport, peer->progress);
+	const uint64_t start = transport->options.start_timeout;
+	const bool known = peer->incarnation != 0;
 
-	if (peer->asks == 0 || !address_absent(transport, peer))
+	if (peer->asks == 0 || (!known && start == 0) || !address_absent(transport, peer))
 		return end;
-	return peer->incarnation != 0 ? transport->now
-				      : RTE_MIN(end, peer->progress + STARTING_LIFE);
+	return known ? transport->now : RTE_MIN(end, peer->progress + start);
 }
 
 bool address_run(struct transport *transport, struct peer *peer)

@@ -183,6 +183,9 @@ struct transport_options {
 	/* not 0; another one than that of the last life of this process id */
 	uint32_t incarnation;
 	uint64_t peer_timeout; /* ns */
+	/* for which messages wait for a process that was never heard of and is not there (port.h,
+	 * absent): it may be about to start; 0: peer_timeout */
+	uint64_t start_timeout;
 	/* What the times for which streams and peers are remembered (peer.h) are divided by, in
 	 * simulations; 0 is 1. All peers must have the same, and peer_timeout be divided, too. */
 	uint32_t haste;

@@ -39,7 +39,8 @@ TIMEOUT = float(os.environ.get("EXCHANGE_TIMEOUT", "120"))  # for one word of a 
 APART = float(os.environ.get("EXCHANGE_APART", "0.05"))  # s between the two being told: neither may rely on the other's pace
 STACKS_TIME = 30
 TELL_TIME = 2  # s in which a process says what it is at; state.h
-PEER_TIMEOUT = "3s"  # where a process is killed, so that nobody waits for long
+PEER_TIMEOUT = "3s"  # where a process is killed, so that nobody waits for long,
+NODE_TIMEOUT = "600s"  # and on a node, where nobody waits for it
 NODES = (11, 12)
 VLAN = 42
 PID = 5
@@ -603,7 +604,8 @@ def main():
     restarts = {"receiver-dies": receiver_dies, "sender-dies": sender_dies}
 
     def play(device):
-        stage = Stage(program, device, PEER_TIMEOUT if scenario in restarts else None)
+        patience = NODE_TIMEOUT if kind == "node" else PEER_TIMEOUT
+        stage = Stage(program, device, patience if scenario in restarts else None)
         try:
             if scenario in restarts:
                 restarts[scenario](stage)

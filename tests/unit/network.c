@@ -258,11 +258,22 @@ static void node_recall(struct port *port)
 	}
 }
 
+static bool node_absent(struct port *port, uint32_t nid, uint32_t pid)
+{
+	const struct network *network = ((struct node *)(void *)port)->network;
+
+	for (unsigned i = 0; network->absent && i < network->count; i++)
+		if (network->nodes[i].self.nid == nid && network->nodes[i].self.pid == pid)
+			return network->absent(network, i);
+	return false;
+}
+
 static const struct port_operations node_operations = {
 	.receive = node_receive,
 	.transmit = node_transmit,
 	.link = node_link,
 	.counters = node_port_counters,
+	.absent = node_absent,
 	.recall = node_recall,
 	.close = node_close,
 };

@@ -100,6 +100,8 @@ struct network {
 	/* sees every frame when it is sent, and returns false if the frame is lost */
 	bool (*filter)(struct network *network, unsigned from, unsigned to, const uint8_t *bytes);
 	uint64_t filtered;
+	/* What ports say of a node's process; NULL: they know nothing. */
+	bool (*absent)(const struct network *network, unsigned index);
 };
 
 struct network *network_create(unsigned nodes, uint64_t seed, uint32_t frame_size, unsigned mbufs);

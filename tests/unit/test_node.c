@@ -282,6 +282,20 @@ static void node_receive__looks_at_all_of_many(void **state)
 		port_close(ports[n]);
 }
 
+static void port_absent__of_a_node_is_who_is_not_in_it(void **state)
+{
+	struct port *one = fault_open(open_as(1), 0, "drop=0"), *other = open_as(2);
+
+	(void)state;
+	assert_false(port_absent(one, NID, 2));
+	assert_false(port_absent(other, NID, 1));
+	assert_true(port_absent(one, NID, 3));
+	assert_true(port_absent(one, NID + 1, 2)); /* a node leads nowhere else */
+	port_close(other);
+	assert_true(port_absent(one, NID, 2));
+	port_close(one);
+}
+
 static void glue_node_present__lists_the_living(void **state)
 {
 	struct port *one = open_as(1), *nine = open_as(9), *ten = open_as(10);
@@ -417,6 +431,7 @@ int main(void)
 		cmocka_unit_test(node_transmit__leaves_a_deaf_process_behind),
 		cmocka_unit_test(node_interrupt__wakes_a_sleeper),
 		cmocka_unit_test(node_receive__looks_at_all_of_many),
+		cmocka_unit_test(port_absent__of_a_node_is_who_is_not_in_it),
 		cmocka_unit_test(glue_node_present__lists_the_living),
 		cmocka_unit_test(glue_node_pair__tells_what_has_passed),
 		cmocka_unit_test(glue_node_describe__counts_refusals),

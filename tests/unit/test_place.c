@@ -10,6 +10,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -108,6 +109,38 @@ static void place_remove__removes_a_directory_that_nobody_is_in(void **state)
 	assert_int_equal(access(path, F_OK), -1);
 	place_remove("job");
 	assert_int_equal(access(path, F_OK), -1);
+}
+
+static void hall_lacks__a_process_that_is_not_in_the_directory(void **state)
+{
+	struct hall *a = hall_of(1), *b = hall_of(2);
+	int child, dead;
+
+	(void)state;
+	assert_false(hall_lacks(a, 1));
+	assert_false(hall_lacks(a, 2));
+	assert_true(hall_lacks(a, 3));
+	assert_true(hall_lacks(a, 0));
+	assert_true(hall_lacks(a, UINT32_MAX));
+	hall_close(b);
+	assert_true(hall_lacks(a, 2));
+	child = fork();
+	assert_true(child >= 0);
+	if (child == 0) {
+		b = hall_of(2);
+		raise(SIGSTOP);
+		_exit(0);
+	}
+	assert_int_equal(waitpid(child, &dead, WUNTRACED), child);
+	assert_true(WIFSTOPPED(dead));
+	assert_false(hall_lacks(a, 2));
+	assert_int_equal(kill(child, SIGKILL), 0);
+	assert_int_equal(waitpid(child, &dead, 0), child);
+	assert_true(hall_lacks(a, 2));
+	b = hall_of(2);
+	assert_false(hall_lacks(a, 2));
+	hall_close(b);
+	hall_close(a);
 }
 
 static void place_remove_numbered__leaves_what_is_in_use_or_named_otherwise(void **state)
@@ -219,6 +252,7 @@ int main(void)
 		CASE(hall_open__refuses_a_directory_that_is_not_its_own),
 		CASE(hall_open__reaches_long_paths),
 		CASE(place_remove__removes_a_directory_that_nobody_is_in),
+		CASE(hall_lacks__a_process_that_is_not_in_the_directory),
 		CASE(place_remove_numbered__leaves_what_is_in_use_or_named_otherwise),
 		CASE(place_remove__spares_a_newcomer),
 		CASE(place_survey__tells_the_living_from_the_dead),

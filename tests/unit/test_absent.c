@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* test_absent.c - whole transports: how long messages wait for a process that is not there, where
+ * ports know which processes there are.
+ *
+ * Covers: lib/transport/address.c, lib/transport/recovery.c.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include <transport/internal.h>
+
+#include "network.h"
+
+#define PATIENCE (100 * SECOND) /* the peer timeout */
+#define LONG     (1u << 20)     /* bytes */
+
+static bool absent_truly(const struct network *network, unsigned index)
+{
+	return !network->nodes[index].transport;
+}
+
+static bool absent_falsely(const struct network *network, unsigned index)
+{
+	(void)network;
+	(void)index;
+	return true;
+}
+
+/* Node 1 is not there yet. */
+static struct network *network_with(uint64_t start_timeout)
+{
+	struct network *network = network_standard(2, network_seed());
+
+	network->options.peer_timeout = PATIENCE;
+	network->options.start_timeout = start_timeout;
+	network->options.secret =
+		(struct secret){{network_random(network), network_random(network)}};
+	network->absent = absent_truly;
+	node_start(network, 0, 1);
+	return network;
+}
+
+static struct network *network_make(void)
+{
+	return network_with(SECOND);
+}
+
+static struct network *acquaintances(void)
+{
+	struct network *network = network_make();
+
+	node_start(network, 1, 1);
+	network_send(network, 0, 1, 8);
+	network_send(network, 1, 0, 8);
+	assert_true(network_run(network, SECOND));
+	return network;
+}
+
+/* How long it takes until so many messages of node 0 have failed for this reason. */
+static uint64_t wait(struct network *network, enum transport_fail why, uint64_t count)
+{
+	const uint64_t begun = network->now;
+
+	while (network->nodes[0].failed[why] < count && network->now - begun < 2 * PATIENCE)
+		network_pass(network, MILLISECOND);
+	assert_int_equal(network->nodes[0].failed[why], count);
+	return network->now - begun;
+}
+
+static void process__that_never_was_is_waited_for_a_second(void **state)
+{
+	struct network *network = network_make();
+
+	(void)state;
+	network_send(network, 0, 1, 8);
+	network_send(network, 0, 1, LONG);
+	assert_in_range(wait(network, TRANSPORT_UNREACHABLE, 2), SECOND, SECOND + SECOND / 2);
+	network_destroy(network);
+}
+
+static void process__that_never_was_may_start_as_late_as_the_front_end_lets_it(void **state)
+{
+	struct network *network = network_with(0);
+
+	(void)state;
+	network_send(network, 0, 1, 8);
+	network_send(network, 0, 1, LONG);
+	network_pass(network, PATIENCE - SECOND);
+	node_start(network, 1, 1);
+	assert_true(network_run(network, SECOND));
+	assert_int_equal(network->nodes[0].done, 2);
+	network_check(network);
+	network_destroy(network);
+}
+
+static void process__that_starts_within_a_second_gets_what_waits_for_it(void **state)
+{
+	struct network *network = network_make();
+
+	(void)state;
+	network_send(network, 0, 1, 8);
+	network_send(network, 0, 1, LONG);
+	network_pass(network, SECOND - 10 * MILLISECOND);
+	node_start(network, 1, 1);
+	assert_true(network_run(network, SECOND));
+	assert_int_equal(network->nodes[0].done, 2);
+	network_check(network);
+	network_destroy(network);
+}
+
+/* It has begun to start: its port is open, and its frames are lost for now. */
+static void process__that_is_there_has_the_whole_peer_timeout(void **state)
+{
+	struct network *network = network_make();
+
+	(void)state;
+	node_start(network, 1, 1);
+	network->nodes[1].cut = true;
+	network_send(network, 0, 1, 8);
+	network_pass(network, PATIENCE - SECOND);
+	assert_int_equal(network->nodes[0].failed[TRANSPORT_UNREACHABLE], 0);
+	network->nodes[1].cut = false;
+	assert_true(network_run(network, SECOND));
+	network_check(network);
+	network_destroy(network);
+}
+
+static void process__that_was_killed_fails_what_is_in_flight(void **state)
+{
+	struct network *network = acquaintances();
+
+	(void)state;
+	network_send(network, 0, 1, 8);
+	network_send(network, 0, 1, LONG);
+	network->nodes[0].lost_ok = 1;
+	node_kill(network, 1);
+	assert_in_range(wait(network, TRANSPORT_DEAD, 2), 100 * MILLISECOND, 200 * MILLISECOND);
+	network_destroy(network);
+}
+
+static void process__that_was_killed_fails_further_messages_at_once(void **state)
+{
+	struct network *network = acquaintances();
+
+	(void)state;
+	network->nodes[0].lost_ok = 1;
+	node_kill(network, 1);
+	network_send(network, 0, 1, 8);
+	(void)wait(network, TRANSPORT_DEAD, 1);
+	for (unsigned n = 1; n <= 10; n++) {
+		network_send(network, 0, 1, n % 2 == 0 ? LONG : 8);
+		assert_true(wait(network, TRANSPORT_UNREACHABLE, n) < 5 * MILLISECOND);
+		network_pass(network, n * 100 * MILLISECOND);
+	}
+	network_destroy(network);
+}
+
+static void process__that_has_said_bye_fails_further_messages_at_once(void **state)
+{
+	struct network *network = acquaintances();
+
+	(void)state;
+	transport_close(network->nodes[1].transport);
+	network->nodes[1].transport = NULL;
+	network_pass(network, MILLISECOND);
+	network_send(network, 0, 1, 8);
+	assert_true(wait(network, TRANSPORT_UNREACHABLE, 1) < 5 * MILLISECOND);
+	network_destroy(network);
+}
+
+static void process__that_is_there_again_gets_the_next_message(void **state)
+{
+	struct network *network = acquaintances();
+	struct node *first = &network->nodes[0];
+
+	(void)state;
+	first->lost_ok = 1;
+	network->nodes[1].lost_ok = 1;
+	node_kill(network, 1);
+	network_send(network, 0, 1, LONG);
+	(void)wait(network, TRANSPORT_DEAD, 1);
+	network_send(network, 0, 1, 8);
+	(void)wait(network, TRANSPORT_UNREACHABLE, 1);
+	node_start(network, 1, 2);
+	for (unsigned n = 0; n < 10; n++)
+		network_send(network, 0, 1, 8);
+	assert_true(network_run(network, SECOND));
+	assert_int_equal(first->done, 11);
+	assert_int_equal(network->nodes[1].ended, 11);
+	network_destroy(network);
+}
+
+/* Whatever the port says, a process that answers lives. */
+static void process__that_answers_is_not_missed(void **state)
+{
+	struct network *network = acquaintances();
+
+	(void)state;
+	network->absent = absent_falsely;
+	network->faults.loss = 0.2;
+	for (unsigned n = 0; n < 1000; n++) {
+		network_send(network, 0, 1, n % 100 == 0 ? LONG : 8);
+		network_pass(network, MILLISECOND);
+	}
+	assert_true(network_run(network, PATIENCE));
+	assert_true(network->nodes[0].counters.timeouts > 10);
+	network_check(network);
+	network_destroy(network);
+}
+
+/* The port knows of others only. */
+static void process__is_not_missed_by_itself(void **state)
+{
+	struct network *network = network_make();
+
+	(void)state;
+	network->absent = absent_falsely;
+	network_send(network, 0, 0, LONG);
+	network->nodes[0].stalled_until = network->now + SECOND;
+	assert_true(network_run(network, 10 * SECOND));
+	network_check(network);
+	network_destroy(network);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(process__that_never_was_is_waited_for_a_second),
+		cmocka_unit_test(
+			process__that_never_was_may_start_as_late_as_the_front_end_lets_it),
+		cmocka_unit_test(process__that_starts_within_a_second_gets_what_waits_for_it),
+		cmocka_unit_test(process__that_is_there_has_the_whole_peer_timeout),
+		cmocka_unit_test(process__that_was_killed_fails_what_is_in_flight),
+		cmocka_unit_test(process__that_was_killed_fails_further_messages_at_once),
+		cmocka_unit_test(process__that_has_said_bye_fails_further_messages_at_once),
+		cmocka_unit_test(process__that_is_there_again_gets_the_next_message),
+		cmocka_unit_test(process__that_answers_is_not_missed),
+		cmocka_unit_test(process__is_not_missed_by_itself),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
