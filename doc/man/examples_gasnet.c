@@ -212,6 +212,73 @@ static void many(void)
 		gasnet_exit(1);
 }
 
+/* Example: gasnet_putv_bulk gasnet_putv_nb_bulk gasnet_putv_nbi_bulk gasnet_getv_bulk
+ * gasnet_getv_nb_bulk gasnet_getv_nbi_bulk */
+static void ranges(void)
+{
+	static char bytes[64], got[48];
+	char *place = segments[next].addr;
+	gasnet_memvec_t here[] = {{bytes, 16}, {bytes + 32, 32}}, there[] = {{place, 48}};
+	gasnet_memvec_t back[] = {{got, 40}, {got + 40, 8}};
+
+	bytes[63] = 5;
+	gasnet_putv_bulk(next, 1, there, 2, here);
+	gasnet_wait_syncnb(gasnet_putv_nb_bulk(next, 1, there, 2, here));
+	gasnet_putv_nbi_bulk(next, 1, there, 2, here);
+	gasnet_wait_syncnbi_puts();
+	gasnet_getv_bulk(2, back, next, 1, there);
+	gasnet_wait_syncnb(gasnet_getv_nb_bulk(2, back, next, 1, there));
+	gasnet_getv_nbi_bulk(2, back, next, 1, there);
+	gasnet_wait_syncnbi_gets();
+	if (got[47] != 5)
+		gasnet_exit(1);
+}
+
+/* Example: gasnet_puti_bulk gasnet_puti_nb_bulk gasnet_puti_nbi_bulk gasnet_geti_bulk
+ * gasnet_geti_nb_bulk gasnet_geti_nbi_bulk */
+static void elements(void)
+{
+	static double numbers[4] = {1, 2, 3, 4}, got[2];
+	double *place = segments[next].addr;
+	void *here[] = {&numbers[1], &numbers[3]}, *there[] = {&place[30], &place[10]};
+	void *back[] = {got};
+
+	gasnet_puti_bulk(next, 2, there, sizeof(double), 2, here, sizeof(double));
+	gasnet_wait_syncnb(
+		gasnet_puti_nb_bulk(next, 2, there, sizeof(double), 2, here, sizeof(double)));
+	gasnet_puti_nbi_bulk(next, 2, there, sizeof(double), 2, here, sizeof(double));
+	gasnet_wait_syncnbi_puts();
+	gasnet_geti_bulk(1, back, sizeof(got), next, 2, there, sizeof(double));
+	gasnet_wait_syncnb(
+		gasnet_geti_nb_bulk(1, back, sizeof(got), next, 2, there, sizeof(double)));
+	gasnet_geti_nbi_bulk(1, back, sizeof(got), next, 2, there, sizeof(double));
+	gasnet_wait_syncnbi_gets();
+	if (got[0] != 2 || got[1] != 4)
+		gasnet_exit(1);
+}
+
+/* Example: gasnet_puts_bulk gasnet_puts_nb_bulk gasnet_puts_nbi_bulk gasnet_gets_bulk
+ * gasnet_gets_nb_bulk gasnet_gets_nbi_bulk */
+static void columns(void)
+{
+	static double matrix[8][8], column[8];
+	double *place = segments[next].addr;
+	size_t row[] = {sizeof(matrix[0])}, packed[] = {sizeof(double)};
+	size_t count[] = {sizeof(double), 8}; /* 8 bytes, 8 times */
+
+	matrix[7][2] = 3; /* column 2 goes into column 0 of a matrix there */
+	gasnet_puts_bulk(next, place, row, &matrix[0][2], row, count, 1);
+	gasnet_wait_syncnb(gasnet_puts_nb_bulk(next, place, row, &matrix[0][2], row, count, 1));
+	gasnet_puts_nbi_bulk(next, place, row, &matrix[0][2], row, count, 1);
+	gasnet_wait_syncnbi_puts();
+	gasnet_gets_bulk(column, packed, next, place, row, count, 1);
+	gasnet_wait_syncnb(gasnet_gets_nb_bulk(column, packed, next, place, row, count, 1));
+	gasnet_gets_nbi_bulk(column, packed, next, place, row, count, 1);
+	gasnet_wait_syncnbi_gets();
+	if (column[7] != 3)
+		gasnet_exit(1);
+}
+
 /* Example: gasnet_hsl_init gasnet_hsl_destroy gasnet_hsl_lock gasnet_hsl_trylock gasnet_hsl_unlock
  * gasnet_hold_interrupts gasnet_resume_interrupts GASNET_GET_THREADINFO GASNET_POST_THREADINFO
  * GASNET_BEGIN_FUNCTION */
@@ -258,6 +325,10 @@ int main(int argc, char **argv)
 	overlap();
 	meet();
 	many();
+	meet();
+	ranges();
+	elements();
+	columns();
 	lock();
 	meet();
 	gasnet_exit(0);

@@ -773,4 +773,6 @@ GASNET_FUNCTION int gasnet_barrier_result(int *id);
 }
 #endif
 
+#include "gasnet_vis.h"
+
 #endif

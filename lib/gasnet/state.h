@@ -177,6 +177,16 @@ bool transfer_poll(void);
 void transfer_take(const ptl_event_t *event);
 /* The library's own handler of that index, or NULL. */
 void (*transfer_handler(unsigned index))(void);
+/* What operations belong to: see transfer.c. */
+typedef struct gasnet_postern_handle group;
+group *group_take(void);
+/* A group that is over has no handle. */
+gasnet_handle_t group_handle(group *one);
+/* That implicit operations of this thread belong to. */
+group *group_now(void);
+/* Begin a put, whose source must stay, or a get. */
+void put_add(group *one, uint32_t rank, void *to, const void *from, size_t length);
+void get_add(group *one, void *to, uint32_t rank, const void *from, size_t length);
 
 /* dispatch.c */
 void message_handle(struct message *message);

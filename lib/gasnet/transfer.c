@@ -37,7 +37,6 @@ struct gasnet_postern_handle {
 	gasnet_register_value_t value; /* of gasnet_get_nb_val() */
 	struct gasnet_postern_handle *next;
 };
-typedef struct gasnet_postern_handle group;
 
 /* A copy of what a put sends, because its source may change. */
 struct bounce {
@@ -73,7 +72,7 @@ static bool is_over(const group *one)
 
 /* --- groups */
 
-static group *group_take(void)
+group *group_take(void)
 {
 	group *one = free_groups;
 
@@ -94,14 +93,12 @@ static void group_give(group *one)
 	free_groups = one;
 }
 
-/* That implicit operations of this thread belong to. */
-static group *group_now(void)
+group *group_now(void)
 {
 	return region ? region : &implicit;
 }
 
-/* A group that is over has no handle. */
-static gasnet_handle_t handle_of(group *one)
+gasnet_handle_t group_handle(group *one)
 {
 	if (!is_over(one))
 		return one;
@@ -206,7 +203,7 @@ static bool is_near(const char *what, uint32_t rank, const void *remote, size_t 
 	return length == 0 || rank == gasnet.rank;
 }
 
-static void put_add(group *one, uint32_t rank, void *to, const void *from, size_t length)
+void put_add(group *one, uint32_t rank, void *to, const void *from, size_t length)
 {
 	if (!is_near("a put", rank, to, length))
 		put_begin(one, (uintptr_t)one, rank, to, from, length);
@@ -214,7 +211,7 @@ static void put_add(group *one, uint32_t rank, void *to, const void *from, size_
 		memmove(to, from, length);
 }
 
-static void get_add(group *one, void *to, uint32_t rank, const void *from, size_t length)
+void get_add(group *one, void *to, uint32_t rank, const void *from, size_t length)
 {
 	if (is_near("a get", rank, from, length)) {
 		if (length > 0)
@@ -334,7 +331,7 @@ gasnet_handle_t gasnet_put_nb(gasnet_node_t node, void *dest, void *src, size_t 
 	group *one = group_take();
 
 	put_copy_add(one, node, dest, src, nbytes);
-	return handle_of(one);
+	return group_handle(one);
 }
 
 gasnet_handle_t gasnet_put_nb_bulk(gasnet_node_t node, void *dest, void *src, size_t nbytes)
@@ -342,7 +339,7 @@ gasnet_handle_t gasnet_put_nb_bulk(gasnet_node_t node, void *dest, void *src, si
 	group *one = group_take();
 
 	put_add(one, node, dest, src, nbytes);
-	return handle_of(one);
+	return group_handle(one);
 }
 
 gasnet_handle_t gasnet_get_nb(void *dest, gasnet_node_t node, void *src, size_t nbytes)
@@ -350,7 +347,7 @@ gasnet_handle_t gasnet_get_nb(void *dest, gasnet_node_t node, void *src, size_t 
 	group *one = group_take();
 
 	get_add(one, dest, node, src, nbytes);
-	return handle_of(one);
+	return group_handle(one);
 }
 
 gasnet_handle_t gasnet_memset_nb(gasnet_node_t node, void *dest, int val, size_t nbytes)
@@ -358,7 +355,7 @@ gasnet_handle_t gasnet_memset_nb(gasnet_node_t node, void *dest, int val, size_t
 	group *one = group_take();
 
 	memset_add(one, node, dest, val, nbytes);
-	return handle_of(one);
+	return group_handle(one);
 }
 
 /* --- implicit */
@@ -397,7 +394,7 @@ gasnet_handle_t gasnet_end_nbi_accessregion(void)
 	if (!one)
 		fatal("gasnet_end_nbi_accessregion: call gasnet_begin_nbi_accessregion first");
 	region = NULL;
-	return handle_of(one);
+	return group_handle(one);
 }
 
 /* --- values: the low bytes of a register, which come first on this machine */

@@ -51,8 +51,10 @@ class Manual(programs.Case):
             self.assertEqual(sorted(name_of(path) for path in glob.glob(f"{PAGES}/*.{section}")), sorted(declared))
 
     def test_every_function_of_gasnet_has_a_page(self):
-        with open(os.path.join(SOURCE, "include", "gasnet-postern", "gasnet.h"), encoding="utf-8") as file:
-            text = file.read()
+        text = ""
+        for header in ("gasnet.h", "gasnet_vis.h"):
+            with open(os.path.join(SOURCE, "include", "gasnet-postern", header), encoding="utf-8") as file:
+                text += file.read()
         declared = set(re.findall(r"^(?:GASNET_FUNCTION [^;(]*?|#define )(gasnet_(?!postern)\w+)\(", text, re.MULTILINE))
         declared |= set(re.findall(r"^#define (gasnet_\w+) gasnet_", text, re.MULTILINE))
         declared |= {"GASNET_BLOCKUNTIL", "GASNET_BEGIN_FUNCTION", "GASNET_GET_THREADINFO", "GASNET_POST_THREADINFO"}

@@ -59,6 +59,8 @@ void messages_run(void);
 /* longs.c; longs_table returns how many handlers it has added. */
 int longs_table(gasnet_handlerentry_t *table);
 void longs_run(void);
+/* pieces.c */
+void pieces_run(void);
 /* transfers.c */
 void transfers_run(void);
 void transfers_seen(void);

@@ -6,9 +6,9 @@
  * Compiled for SEQ, PAR and PARSYNC. The scenarios of leave_table end the job, each in its own way,
  * which test_exit.py watches.
  *
- * Covers: lib/gasnet/dispatch.c, lib/gasnet/library.c, lib/gasnet/phases.c, lib/gasnet/places.c,
- * lib/gasnet/receive.c, lib/gasnet/send.c, lib/gasnet/start.c, lib/gasnet/transfer.c,
- * lib/gasnet/variables.c, lib/runtime/runtime.c.
+ * Covers: lib/gasnet/dispatch.c, lib/gasnet/library.c, lib/gasnet/phases.c, lib/gasnet/pieces.c,
+ * lib/gasnet/places.c, lib/gasnet/receive.c, lib/gasnet/send.c, lib/gasnet/start.c,
+ * lib/gasnet/transfer.c, lib/gasnet/variables.c, lib/runtime/runtime.c.
  */
 #include "ranks.h"
 
@@ -489,6 +489,7 @@ static const struct {
 	{"transfers", transfers_run, false},
 	{"seen", transfers_seen, false},
 	{"longs", longs_run, false},
+	{"pieces", pieces_run, false},
 	{"flood", flood, false},
 	{"barriers", barriers, false},
 #ifndef GASNET_SEQ
