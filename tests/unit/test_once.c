@@ -13,6 +13,8 @@
 
 #include <cmocka.h>
 
+#include <rte_common.h>
+
 #include <transport/address.h>
 #include <transport/internal.h>
 #include <transport/life.h>
@@ -28,8 +30,9 @@ static struct kept {
 	uint8_t bytes[NETWORK_FRAME];
 } kept[KEPT_MAX];
 static unsigned kept_count;
-static unsigned lost; /* frames of data from node 1 that are still to be lost */
-static bool mute;     /* so are all acknowledgements of node 0 */
+static unsigned lost;     /* frames of data from node 1 that are still to be lost */
+static bool mute;         /* so are all acknowledgements of node 0 */
+static struct frame told; /* node 0's last answer to node 1 */
 
 static void frame_read(const struct network *network, const uint8_t *bytes, struct frame *frame)
 {
@@ -41,6 +44,8 @@ static bool keep_filter(struct network *network, unsigned from, unsigned to, con
 	struct frame frame;
 
 	frame_read(network, bytes, &frame);
+	if (from == 0 && frame.type == FRAME_TELL)
+		told = frame;
 	if (from != 1 || to != 0)
 		return !mute || frame.type != FRAME_ACK;
 	if (kept_count < KEPT_MAX) {
@@ -302,6 +307,96 @@ static void stream__goes_on_while_its_psn_is_good(void **state)
 	generation__turns_meanwhile(false, 2, 1);
 }
 
+/* --- generations */
+
+/* Node 1 asks node 0. */
+static void ask(struct network *network)
+{
+	struct transport *transport = network->nodes[1].transport;
+
+	told.type = 0;
+	address_doubt(transport, peer_table_find(&transport->peers, network->nodes[0].self), NULL);
+	network_pass(network, 10 * MILLISECOND);
+	assert_int_equal(told.type, FRAME_TELL);
+}
+
+static void psn__is_told_for_its_life_and_never_again(void **state)
+{
+	struct network *network = once_network(true);
+	uint32_t psns[8];
+	uint64_t begun;
+
+	(void)state;
+	network_send(network, 1, 0, 100);
+	assert_true(network_run(network, SECOND));
+	for (unsigned i = 0; i < RTE_DIM(psns); i++) {
+		const uint16_t generation = told.stream;
+
+		begun = network->now;
+		psns[i] = told.first;
+		for (unsigned n = 0; n < i; n++)
+			assert_int_not_equal(psns[i], psns[n]);
+		while (told.first == psns[i]) {
+			assert_int_equal(told.stream, generation);
+			network_pass(network, SECOND);
+			network_send(network, 1, 0, 100);
+			ask(network);
+		}
+		assert_int_equal(told.stream, (uint16_t)(generation + 1));
+		if (i > 0)
+			assert_in_range(
+				network->now - begun, PSN_LIFE - 2 * SECOND, PSN_LIFE + 2 * SECOND);
+	}
+	network_destroy(network);
+}
+
+/* Nothing but its own timer makes it look, and the numbers of 16 bits on the wire wrap round. */
+static void generation__goes_on_in_a_process_that_is_alone(void **state)
+{
+	struct network *network = once_network(true);
+	const struct transport *transport = network->nodes[0].transport;
+	const uint32_t generation = transport->generation;
+
+	(void)state;
+	network_pass(network, 100 * PSN_LIFE + SECOND);
+	assert_in_range(transport->generation - generation, 49, 100);
+	network_destroy(network);
+}
+
+/* The process was stopped, and hears the question before any timer has run. */
+static void psn__that_is_too_old_is_not_told_after_a_stop(void **state)
+{
+	struct network *network = once_network(true);
+	uint32_t psn;
+
+	(void)state;
+	network_send(network, 1, 0, 100);
+	assert_true(network_run(network, SECOND));
+	psn = told.first;
+	network->now += 1000 * SECOND;
+	ask(network);
+	assert_int_not_equal(told.first, psn);
+	network_destroy(network);
+}
+
+/* A psn of 65,536 generations before does not return. */
+static void psn__does_not_return_when_generations_wrap_round(void **state)
+{
+	struct network *network = once_network(true);
+	struct transport *transport = network->nodes[0].transport;
+	uint32_t psn;
+
+	(void)state;
+	network_send(network, 1, 0, 100);
+	assert_true(network_run(network, SECOND));
+	ask(network);
+	psn = told.first;
+	transport->generation += 1u << 16;
+	ask(network);
+	assert_int_not_equal(told.first, psn);
+	network_destroy(network);
+}
+
 /* --- psns */
 
 /* The stream to node 0 goes on as if so many of its psns had been used. */
@@ -423,6 +518,10 @@ int main(void)
 		cmocka_unit_test(question__comes_once_after_a_long_silence),
 		cmocka_unit_test(question__that_is_out_already_gives_a_message_its_time),
 		cmocka_unit_test(stream__goes_on_while_its_psn_is_good),
+		cmocka_unit_test(psn__is_told_for_its_life_and_never_again),
+		cmocka_unit_test(generation__goes_on_in_a_process_that_is_alone),
+		cmocka_unit_test(psn__that_is_too_old_is_not_told_after_a_stop),
+		cmocka_unit_test(psn__does_not_return_when_generations_wrap_round),
 		cmocka_unit_test(stream__ends_when_its_psns_are_used),
 		cmocka_unit_test(message__ends_in_the_stream_that_it_began_in),
 		cmocka_unit_test(message__that_needs_more_psns_than_a_stream_has_fails),
