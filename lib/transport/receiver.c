@@ -600,10 +600,9 @@ static bool address_other(
 
 /* A stream that has been silent for so long is no longer known to its sender. Here it is known to
  * be over. */
-static inline void stream_expire(struct transport *transport, struct peer *peer)
+static __rte_noinline void stream_expire(struct transport *transport, struct peer *peer)
 {
-	if (unlikely(transport->now - peer->heard > transport->spans.stream_memory) &&
-		incoming_is_open(peer))
+	if (incoming_is_open(peer))
 		incoming_close(transport, peer, INCOMING_GIVEN_UP, TRANSPORT_DEAD);
 }
 
@@ -678,7 +677,8 @@ static inline bool peer_receive(
 		return false;
 	}
 	proven = frame_proven(transport, peer, frame, acknowledged);
-	stream_expire(transport, peer);
+	if (unlikely(transport->now - peer->heard > transport->spans.stream_memory))
+		stream_expire(transport, peer);
 	if (unlikely(!proven) && address_other(transport, peer, arrival->outer.from))
 		address_doubt(transport, peer, arrival->outer.from);
 	if (type <= FRAME_ACK) {
