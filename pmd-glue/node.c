@@ -106,6 +106,7 @@ struct node {
 	uint64_t rest;   /* the time of the next pair_rest() */
 	uint64_t broken; /* processes that broke the rules of a pair */
 	bool all;        /* the next call looks at all pairs (I3) */
+	bool woken;      /* with an uplink: the owner has slept, and not received since */
 	struct port_counters counters; /* of pairs that have gone */
 	struct member *members[NODE_MEMBERS];
 	struct member *buckets[BUCKETS]; /* those that have not ended, by process id */
@@ -497,6 +498,13 @@ static uint16_t node_receive_cold(
 	return done;
 }
 
+/* The next call does, and sees to newcomers. */
+static void node_look_at_all(struct node *node)
+{
+	node->tick = 0;
+	node->all = true;
+}
+
 /* What has come through pairs. */
 static uint16_t node_receive_pairs(struct node *node, struct rte_mbuf **frames, uint16_t count)
 {
@@ -516,15 +524,29 @@ static uint16_t node_receive(struct port *port, struct rte_mbuf **frames, uint16
 	return node_receive_pairs((struct node *)port, frames, count);
 }
 
+/* The owner has slept. If frames of the uplink explain why it sleeps no more, it need not ask what
+ * the hall's set has: that stays readable, and ends the next sleep at once. */
+static void node_woken(struct node *node, bool explained)
+{
+	node->woken = false;
+	if (explained)
+		node->tick = glue_now(NULL) + TICK;
+	else
+		node_look_at_all(node);
+}
+
 /* The same with an uplink (I4). Frames of pairs have met no wire: where an uplink's device makes
  * checksums, they have none. */
 static uint16_t node_receive_both(struct port *port, struct rte_mbuf **frames, uint16_t count)
 {
 	struct node *node = (struct node *)port;
 	uint16_t first = port_receive(node->uplink, frames, (uint16_t)((count + 1) / 2));
-	uint16_t done = (uint16_t)(first + node_receive_pairs(node, frames + first,
-						   (uint16_t)(count - first)));
+	uint16_t done;
 
+	if (node->woken)
+		node_woken(node, first > 0);
+	done = (uint16_t)(first +
+			  node_receive_pairs(node, frames + first, (uint16_t)(count - first)));
 	port->arrived = first > 0 ? node->uplink->arrived : 0;
 	if (port->checksum_offload)
 		for (uint16_t n = first; n < done; n++)
@@ -538,8 +560,7 @@ static int node_interrupt(struct port *port, bool on)
 {
 	struct node *node = (struct node *)port;
 
-	node->tick = 0; /* newcomers are seen to at once */
-	node->all = true;
+	node_look_at_all(node);
 	return hall_sleep(node->hall, on) && on ? hall_set(node->hall) : -1;
 }
 
@@ -561,12 +582,15 @@ static bool node_watch(struct node *node, int called)
 static int node_interrupt_both(struct port *port, bool on)
 {
 	struct node *node = (struct node *)port;
-	int hall = node_interrupt(port, on);
+	bool asleep = hall_sleep(node->hall, on) && on;
 	int called = node->uplink->operations->interrupt
 			     ? node->uplink->operations->interrupt(node->uplink, on)
 			     : -1;
 
-	return on && hall >= 0 && node_watch(node, called) ? node->set : -1;
+	node->woken = !on;
+	if (on)
+		node_look_at_all(node);
+	return asleep && node_watch(node, called) ? node->set : -1;
 }
 
 /* One is enough. Of a peer behind the uplink nothing is known. */

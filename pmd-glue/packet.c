@@ -120,6 +120,7 @@ struct packet {
 	bool moved;      /* it has another address than the port */
 	bool narrow;     /* its MTU is smaller than the port's frames */
 	bool up;         /* as last seen */
+	bool heard;      /* frames have come since the owner last slept, or was about to */
 	uint64_t look;   /* the time from which on it is looked at again */
 	uint8_t *ring;
 	uint32_t slot_bytes;
@@ -655,7 +656,9 @@ static uint16_t packet_receive(struct port *port, struct rte_mbuf **frames, uint
 		while (done < count && packet->ready_at < packet->ready_count)
 			frames[done++] = packet->ready[packet->ready_at++];
 	}
-	if (done == 0 && ++packet->idle % IDLE_LOOKS == 0)
+	if (done > 0)
+		packet->heard = true;
+	else if (++packet->idle % IDLE_LOOKS == 0)
 		(void)packet_link(port); /* it may have been made again */
 	return done;
 }
@@ -838,16 +841,17 @@ static void packet_counters(struct port *port, struct port_counters *counters)
 }
 
 /* The socket is readable while its ring holds frames. Nothing calls when an interface is made
- * again. */
+ * again. A call that no frame explains may have been for an error, which would go on calling. */
 static int packet_interrupt(struct port *port, bool on)
 {
 	struct packet *packet = (struct packet *)port;
-	if (on) {
-		(void)packet_link(port);
-		return packet->gone ? -1 : packet->socket;
-	}
-	packet_hush(packet);
-	return -1;
+	if (!on)
+		return -1;
+	if (!packet->heard)
+		packet_hush(packet);
+	packet->heard = false;
+	(void)packet_link(port);
+	return packet->gone ? -1 : packet->socket;
 }
 
 static void packet_describe(struct port *port, struct port_description *description)

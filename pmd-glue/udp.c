@@ -96,8 +96,9 @@ struct udp {
 	uint32_t index; /* of the own UDP port */
 	bool alone;     /* the system refuses sendmmsg() */
 	bool narrow_told;
-	int query; /* a socket to ask the kernel with */
-	bool up;   /* as last seen */
+	bool heard; /* frames have come since the owner last slept, or was about to */
+	int query;  /* a socket to ask the kernel with */
+	bool up;    /* as last seen */
 	uint64_t look;
 	uint64_t missed, errors;
 	uint64_t strange; /* I3 */
@@ -560,6 +561,7 @@ static uint16_t udp_receive(struct port *port, struct rte_mbuf **frames, uint16_
 			break;
 		looked = true;
 	}
+	udp->heard = udp->heard || done > 0;
 	return done;
 }
 
@@ -581,7 +583,11 @@ static int udp_interrupt(struct port *port, bool on)
 
 	if (!on)
 		return -1;
-	news_take(udp); /* the owner looks once more before it sleeps */
+	/* A call that no frame explains may have been for news, which would go on calling. The
+	 * owner looks once more before it sleeps. */
+	if (!udp->heard)
+		news_take(udp);
+	udp->heard = false;
 	return udp->line.socket;
 }
 

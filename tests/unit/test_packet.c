@@ -211,6 +211,42 @@ static void packet_transmit__survives_an_interface_that_goes_down(void **state)
 	port_close(two);
 }
 
+static unsigned errors_asked; /* looks at a socket's error */
+
+int __wrap_getsockopt(int fd, int level, int option, void *value, socklen_t *size);
+int __real_getsockopt(int fd, int level, int option, void *value, socklen_t *size);
+int __wrap_getsockopt(int fd, int level, int option, void *value, socklen_t *size)
+{
+	errors_asked += level == SOL_SOCKET && option == SO_ERROR;
+	return __real_getsockopt(fd, level, option, value, size);
+}
+
+static void packet_interrupt__asks_for_errors_after_a_call_in_vain_alone(void **state)
+{
+	struct port *one, *two;
+	struct rte_mbuf *frame;
+
+	(void)state;
+	need_namespace();
+	one = packet_open("ptg0", 0);
+	two = packet_open("ptg1", 0);
+	wait_for_link(one, true);
+	exchange(one, two, 100, 1);
+	errors_asked = 0;
+	(void)two->operations->interrupt(two, true);
+	assert_int_equal(errors_asked, 0);
+	(void)two->operations->interrupt(two, false);
+	/* The kernel sends some, too. */
+	while (port_receive(two, &frame, 1) != 0) {
+		rte_pktmbuf_free(frame);
+		(void)two->operations->interrupt(two, true);
+	}
+	(void)two->operations->interrupt(two, true);
+	assert_int_equal(errors_asked, 1);
+	port_close(one);
+	port_close(two);
+}
+
 /* A poll core that sleeps would be called without end. */
 static void packet_interrupt__calls_no_more_for_an_interface_that_was_down(void **state)
 {
@@ -836,6 +872,7 @@ int main(void)
 		cmocka_unit_test(packet_transmit__sends_chains_and_foreign_memory),
 		cmocka_unit_test(packet_transmit__counts_what_is_longer_than_the_mtu),
 		cmocka_unit_test(packet_transmit__survives_an_interface_that_goes_down),
+		cmocka_unit_test(packet_interrupt__asks_for_errors_after_a_call_in_vain_alone),
 		cmocka_unit_test(packet_interrupt__calls_no_more_for_an_interface_that_was_down),
 		cmocka_unit_test(packet_transmit__goes_on_after_frames_that_the_other_end_refuses),
 		cmocka_unit_test(packet_open__says_what_is_wrong),

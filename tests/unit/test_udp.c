@@ -64,6 +64,16 @@ ssize_t __wrap_sendmsg(int fd, const struct msghdr *message, int flags)
 	return __real_sendmsg(fd, message, flags);
 }
 
+static unsigned news_asked; /* looks at the error queue */
+
+ssize_t __wrap_recvmsg(int fd, struct msghdr *message, int flags);
+ssize_t __real_recvmsg(int fd, struct msghdr *message, int flags);
+ssize_t __wrap_recvmsg(int fd, struct msghdr *message, int flags)
+{
+	news_asked += (flags & MSG_ERRQUEUE) != 0;
+	return __real_recvmsg(fd, message, flags);
+}
+
 static int vector_error; /* of sendmmsg(); 0: it is there */
 static unsigned vectors_made;
 
@@ -712,6 +722,22 @@ static void udp_interrupt__wakes_for_frames_alone(void **state)
 	(void)near->operations->interrupt(near, false);
 }
 
+static void udp_interrupt__asks_for_news_after_a_call_in_vain_alone(void **state)
+{
+	struct rte_mbuf *frame;
+
+	(void)state;
+	exchange(far, near, 100, 1);
+	news_asked = 0;
+	(void)near->operations->interrupt(near, true);
+	assert_int_equal(news_asked, 0);
+	(void)near->operations->interrupt(near, false);
+	assert_int_equal(port_receive(near, &frame, 1), 0);
+	(void)near->operations->interrupt(near, true);
+	assert_int_equal(news_asked, 1);
+	(void)near->operations->interrupt(near, false);
+}
+
 /* What nobody takes comes back, as far as a transport header goes. */
 static void udp_receive__tells_what_was_refused(void **state)
 {
@@ -791,6 +817,7 @@ int main(void)
 		CASE(uplink_open_udp__takes_a_process_id_whose_first_port_is_free),
 		CASE(udp_counters__show_no_buffers_while_nothing_is_sent),
 		CASE(udp_interrupt__wakes_for_frames_alone),
+		CASE(udp_interrupt__asks_for_news_after_a_call_in_vain_alone),
 		CASE(udp_receive__tells_what_was_refused),
 		CASE(udp_receive__goes_on_after_refusals),
 	};
