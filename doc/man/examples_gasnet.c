@@ -279,6 +279,30 @@ static void columns(void)
 		gasnet_exit(1);
 }
 
+/* Example: gasnet_coll_init gasnet_coll_broadcast gasnet_coll_scatter gasnet_coll_gather
+ * gasnet_coll_gather_all gasnet_coll_exchange */
+static void share(void)
+{
+	const int flags = GASNET_COLL_IN_MYSYNC | GASNET_COLL_OUT_MYSYNC | GASNET_COLL_LOCAL;
+	gasnet_node_t ranks = gasnet_nodes(), *all = calloc(ranks, sizeof(*all)),
+		      *more = calloc(ranks, sizeof(*more)), self = gasnet_mynode(), one = self;
+
+	gasnet_coll_init(NULL, 0, NULL, 0, 0);
+	gasnet_coll_gather(GASNET_TEAM_ALL, 0, all, &self, sizeof(self), flags);
+	gasnet_coll_scatter(GASNET_TEAM_ALL, &one, 0, all, sizeof(one), flags);
+	if (one != self) /* it has come back */
+		gasnet_exit(1);
+	gasnet_coll_gather_all(GASNET_TEAM_ALL, all, &self, sizeof(self), flags);
+	gasnet_coll_exchange(GASNET_TEAM_ALL, more, all, sizeof(*all), flags);
+	if (more[ranks - 1] != self) /* what the last rank had for this one */
+		gasnet_exit(1);
+	gasnet_coll_broadcast(GASNET_TEAM_ALL, &one, ranks - 1, &self, sizeof(self), flags);
+	if (one != ranks - 1)
+		gasnet_exit(1);
+	free(all);
+	free(more);
+}
+
 /* Example: gasnet_hsl_init gasnet_hsl_destroy gasnet_hsl_lock gasnet_hsl_trylock gasnet_hsl_unlock
  * gasnet_hold_interrupts gasnet_resume_interrupts GASNET_GET_THREADINFO GASNET_POST_THREADINFO
  * GASNET_BEGIN_FUNCTION */
@@ -329,6 +353,7 @@ int main(int argc, char **argv)
 	ranges();
 	elements();
 	columns();
+	share();
 	lock();
 	meet();
 	gasnet_exit(0);

@@ -29,7 +29,7 @@ CLOSED = "The library is not initialised: PtlInit was not called, PtlFini was, o
 # Of each header of Portals: what its functions return while the library is closed, and the book whose sections its numbers are.
 PORTALS = {"portals.h": ("PTL_NOINIT", "The Portals 3.2 Message Passing Interface"), "portals4.h": ("PTL_NO_INIT", None)}
 MX = ("myriexpress.h", "mx_extensions.h", "mx_io.h")
-GASNET = ("gasnet.h", "gasnet_vis.h")
+GASNET = ("gasnet.h", "gasnet_coll.h", "gasnet_vis.h")
 AM = re.compile(r"gasnet_AM(?:Request|Reply)(?:Short|Medium|Long|LongAsync)(\d*)$")  # functions with M arguments have the comment of one
 ARGUMENTS = 16
 MX_ALWAYS = ("mx__init_api", "mx_set_error_handler", "mx_strerror", "mx_strstatus")

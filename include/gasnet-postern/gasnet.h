@@ -773,6 +773,7 @@ GASNET_FUNCTION int gasnet_barrier_result(int *id);
 }
 #endif
 
+#include "gasnet_coll.h"
 #include "gasnet_vis.h"
 
 #endif

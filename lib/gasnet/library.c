@@ -66,6 +66,8 @@ void (*handler_find(unsigned index, uint32_t from))(void)
 	void (*function)(void) =
 		index < HANDLER_FIRST ? transfer_handler(index) : handlers[index - HANDLER_FIRST];
 
+	if (!function && index < HANDLER_FIRST)
+		function = collective_handler(index);
 	if (!function)
 		fatal("a message of rank %u is for handler %u, which this rank has not registered",
 			from, index);
@@ -151,6 +153,7 @@ int gasnet_attach(
 	send_open();
 	barrier_open();
 	transfer_open();
+	collective_open();
 	if (!start_exchange(kinds[gasnet.segment_kind]))
 		return GASNET_ERR_RESOURCE;
 	gasnet.stage = STAGE_ATTACHED;

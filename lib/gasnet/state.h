@@ -20,7 +20,7 @@
  *     which runs handlers; a reply, which may not, waits for SEND events alone, which need the
  *     peer's Portals and not its program.
  *
- * transfer.c has T1 and T2, phases.c B1 to B3, exit.c E1.
+ * transfer.c has T1 and T2, phases.c B1 to B3, collective.c C1 and C2, exit.c E1.
  *
  * No lock is taken while another one is held.
  */
@@ -57,6 +57,7 @@
 #define PAYLOAD_ALIGN 16u
 
 enum portal {
+	PORTAL_ANYWHERE = 3,
 	PORTAL_EXIT = 4,
 	PORTAL_SHARES = 5,
 	PORTAL_BARRIER = 6,
@@ -86,6 +87,14 @@ struct token {
 	uint8_t places;
 	bool request, replied;
 };
+
+/* Numbers of 64 bits as two arguments. */
+#define HALVES(number)                                                                             \
+	(gasnet_handlerarg_t)((uint64_t)(number) >> 32), (gasnet_handlerarg_t)(uint64_t)(number)
+static inline uint64_t joined(gasnet_handlerarg_t high, gasnet_handlerarg_t low)
+{
+	return (uint64_t)(uint32_t)high << 32 | (uint32_t)low;
+}
 
 /* --- the process */
 
@@ -175,8 +184,9 @@ void transfer_open(void);
 bool transfer_poll(void);
 /* One event of `transfers`. */
 void transfer_take(const ptl_event_t *event);
-/* The library's own handler of that index, or NULL. */
+/* The library's own handlers of that index, or NULL. */
 void (*transfer_handler(unsigned index))(void);
+void (*collective_handler(unsigned index))(void);
 /* What operations belong to: see transfer.c. */
 typedef struct gasnet_postern_handle group;
 group *group_take(void);
@@ -187,6 +197,11 @@ group *group_now(void);
 /* Begin a put, whose source must stay, or a get. */
 void put_add(group *one, uint32_t rank, void *to, const void *from, size_t length);
 void get_add(group *one, void *to, uint32_t rank, const void *from, size_t length);
+/* The same from any memory of another rank. */
+void get_anywhere(group *one, void *to, uint32_t rank, const void *from, size_t length);
+
+/* collective.c */
+void collective_open(void);
 
 /* dispatch.c */
 void message_handle(struct message *message);

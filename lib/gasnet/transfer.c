@@ -143,25 +143,30 @@ bool transfer_poll(void)
 	return any;
 }
 
-void transfer_open(void)
+static void memory_open(enum portal portal, void *start, size_t size, unsigned options)
 {
-	const struct place *own = &gasnet.places[gasnet.rank];
 	const ptl_me_t me = {
-		.start = own->address,
-		.length = own->size,
+		.start = start,
+		.length = size,
 		.ct_handle = PTL_CT_NONE,
 		.uid = PTL_UID_ANY,
-		.options = PTL_ME_OP_PUT | PTL_ME_OP_GET | PTL_ME_EVENT_LINK_DISABLE |
-			   PTL_ME_EVENT_COMM_DISABLE,
+		.options = options | PTL_ME_EVENT_LINK_DISABLE | PTL_ME_EVENT_COMM_DISABLE,
 		.match_id = {.rank = PTL_RANK_ANY},
 	};
 	ptl_handle_me_t entry;
 	ptl_pt_index_t index;
 
-	must(PtlPTAlloc(gasnet.ni, 0, PTL_EQ_NONE, PORTAL_TRANSFERS, &index));
-	if (own->size > 0)
-		must(PtlMEAppend(
-			gasnet.ni, PORTAL_TRANSFERS, &me, PTL_PRIORITY_LIST, NULL, &entry));
+	must(PtlPTAlloc(gasnet.ni, 0, PTL_EQ_NONE, portal, &index));
+	if (size > 0)
+		must(PtlMEAppend(gasnet.ni, portal, &me, PTL_PRIORITY_LIST, NULL, &entry));
+}
+
+void transfer_open(void)
+{
+	const struct place *own = &gasnet.places[gasnet.rank];
+
+	memory_open(PORTAL_TRANSFERS, own->address, own->size, PTL_ME_OP_PUT | PTL_ME_OP_GET);
+	memory_open(PORTAL_ANYWHERE, NULL, PTL_SIZE_MAX, PTL_ME_OP_GET);
 }
 
 /* --- beginning */
@@ -192,6 +197,15 @@ static void put_begin(
 		PORTAL_TRANSFERS, 0, offset_of(rank, to), (void *)user, 0));
 }
 
+static void get_begin(
+	group *one, enum portal portal, void *to, uint32_t rank, ptl_size_t offset, size_t length)
+{
+	operation_begin(one, GETS);
+	must(PtlGet(gasnet.transfer, (ptl_size_t)(uintptr_t)to, length,
+		(ptl_process_t){.rank = rank}, portal, 0, offset,
+		(void *)((uintptr_t)one | TAG_GET)));
+}
+
 /* Returns true if there is nothing to send: no bytes, or this rank's own. */
 static bool is_near(const char *what, uint32_t rank, const void *remote, size_t length)
 {
@@ -218,10 +232,13 @@ void get_add(group *one, void *to, uint32_t rank, const void *from, size_t lengt
 			memmove(to, from, length);
 		return;
 	}
-	operation_begin(one, GETS);
-	must(PtlGet(gasnet.transfer, (ptl_size_t)(uintptr_t)to, length,
-		(ptl_process_t){.rank = rank}, PORTAL_TRANSFERS, 0, offset_of(rank, from),
-		(void *)((uintptr_t)one | TAG_GET)));
+	get_begin(one, PORTAL_TRANSFERS, to, rank, offset_of(rank, from), length);
+}
+
+void get_anywhere(group *one, void *to, uint32_t rank, const void *from, size_t length)
+{
+	if (length > 0)
+		get_begin(one, PORTAL_ANYWHERE, to, rank, (ptl_size_t)(uintptr_t)from, length);
 }
 
 static void group_await(const group *one)
@@ -261,16 +278,15 @@ static void memset_do(gasnet_token_t token, gasnet_handlerarg_t address_high,
 	gasnet_handlerarg_t length_low, gasnet_handlerarg_t group_high,
 	gasnet_handlerarg_t group_low)
 {
-	uintptr_t address = (uintptr_t)(uint32_t)address_high << 32 | (uint32_t)address_low;
-
-	memset((void *)address, value, (size_t)(uint32_t)length_high << 32 | (uint32_t)length_low);
+	memset((void *)(uintptr_t)joined(address_high, address_low), value,
+		joined(length_high, length_low));
 	(void)gasnet_AMReplyShort2(token, MEMSET_DONE, group_high, group_low);
 }
 
 static void memset_done(
 	gasnet_token_t token, gasnet_handlerarg_t group_high, gasnet_handlerarg_t group_low)
 {
-	group *one = (group *)((uintptr_t)(uint32_t)group_high << 32 | (uint32_t)group_low);
+	group *one = (group *)(uintptr_t)joined(group_high, group_low);
 
 	(void)token;
 	count_add(&one->open[PUTS], -1u);
@@ -282,9 +298,6 @@ void (*transfer_handler(unsigned index))(void)
 		return (void (*)(void))memset_do;
 	return index == MEMSET_DONE ? (void (*)(void))memset_done : NULL;
 }
-
-#define HALVES(number)                                                                             \
-	(gasnet_handlerarg_t)((uint64_t)(number) >> 32), (gasnet_handlerarg_t)(uint64_t)(number)
 
 static void memset_add(group *one, uint32_t rank, void *to, int value, size_t length)
 {

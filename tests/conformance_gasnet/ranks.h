@@ -56,6 +56,8 @@ static inline bool pattern_is(const uint8_t *bytes, size_t length, unsigned seed
 /* messages.c: fills a table of 102 handlers. */
 void messages_table(gasnet_handlerentry_t *table);
 void messages_run(void);
+/* collectives.c */
+void collectives_run(void);
 /* longs.c; longs_table returns how many handlers it has added. */
 int longs_table(gasnet_handlerentry_t *table);
 void longs_run(void);

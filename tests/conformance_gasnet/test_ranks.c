@@ -6,9 +6,10 @@
  * Compiled for SEQ, PAR and PARSYNC. The scenarios of leave_table end the job, each in its own way,
  * which test_exit.py watches.
  *
- * Covers: lib/gasnet/dispatch.c, lib/gasnet/library.c, lib/gasnet/phases.c, lib/gasnet/pieces.c,
- * lib/gasnet/places.c, lib/gasnet/receive.c, lib/gasnet/send.c, lib/gasnet/start.c,
- * lib/gasnet/transfer.c, lib/gasnet/variables.c, lib/runtime/runtime.c.
+ * Covers: lib/gasnet/collective.c, lib/gasnet/dispatch.c, lib/gasnet/library.c,
+ * lib/gasnet/phases.c, lib/gasnet/pieces.c, lib/gasnet/places.c, lib/gasnet/receive.c,
+ * lib/gasnet/send.c, lib/gasnet/start.c, lib/gasnet/transfer.c, lib/gasnet/variables.c,
+ * lib/runtime/runtime.c.
  */
 #include "ranks.h"
 
@@ -488,6 +489,7 @@ static const struct {
 	{"messages", messages_run, false},
 	{"transfers", transfers_run, false},
 	{"seen", transfers_seen, false},
+	{"collectives", collectives_run, false},
 	{"longs", longs_run, false},
 	{"pieces", pieces_run, false},
 	{"flood", flood, false},

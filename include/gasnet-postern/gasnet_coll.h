@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* gasnet_coll.h - blocking collectives of all ranks. gasnet.h includes it.
+ */
+#ifndef GASNET_POSTERN_COLL_H
+#define GASNET_POSTERN_COLL_H
+
+#include "gasnet.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef uint32_t gasnet_image_t; /* of a rank, which has one */
+typedef struct gasnet_postern_team *gasnet_team_handle_t;
+#define GASNET_TEAM_ALL ((gasnet_team_handle_t)0)
+
+/* Means nothing: there are no reductions. */
+typedef struct {
+	void (*fnptr)(void);
+	unsigned int flags;
+} gasnet_coll_fn_entry_t;
+
+/* When a collective may read and write a rank's memory: at any time, while the rank is in the call,
+ * or while all ranks are. One of each three is to be given; the first two of each have the same
+ * effect here. */
+#define GASNET_COLL_IN_NOSYNC   1
+#define GASNET_COLL_IN_MYSYNC   2
+#define GASNET_COLL_IN_ALLSYNC  4
+#define GASNET_COLL_OUT_NOSYNC  8
+#define GASNET_COLL_OUT_MYSYNC  16
+#define GASNET_COLL_OUT_ALLSYNC 32
+/* Whether all ranks give all addresses, or each its own. Both have the same effect. */
+#define GASNET_COLL_SINGLE 64
+#define GASNET_COLL_LOCAL  128
+/* Means nothing: memory may be anywhere. */
+#define GASNET_COLL_DST_IN_SEGMENT 1024
+#define GASNET_COLL_SRC_IN_SEGMENT 2048
+
+/* --- Collectives
+ * All ranks call them in the same order, with the same nbytes and flags, one thread of each, and
+ * they return when this rank's part is done. team is GASNET_TEAM_ALL. flags has one of
+ * GASNET_COLL_IN_NOSYNC, _IN_MYSYNC and _IN_ALLSYNC, one of GASNET_COLL_OUT_NOSYNC, _OUT_MYSYNC and
+ * _OUT_ALLSYNC, and GASNET_COLL_SINGLE or _LOCAL. With _IN_ALLSYNC nothing begins before all ranks
+ * have come, with _OUT_ALLSYNC no rank returns before all are done. Memory may be anywhere. */
+
+/* Prepares the collectives of a rank.
+ *   images, my_image  NULL and 0: each rank takes part once
+ *   table, count      of functions, which are ignored
+ *   flags             0 */
+GASNET_FUNCTION void gasnet_coll_init(const gasnet_image_t images[], gasnet_image_t my_image,
+	gasnet_coll_fn_entry_t table[], size_t count, int flags);
+
+/* Gives all ranks what one has.
+ *   dst          where nbytes go, in each rank
+ *   root         the rank that has them
+ *   src, nbytes  its bytes, which may be at dst */
+GASNET_FUNCTION void gasnet_coll_broadcast(gasnet_team_handle_t team, void *dst,
+	gasnet_image_t root, void *src, size_t nbytes, int flags);
+
+/* Gives each rank a part of what one has.
+ *   dst          where nbytes go, in each rank
+ *   root         the rank that has them
+ *   src, nbytes  its bytes: nbytes for each rank */
+GASNET_FUNCTION void gasnet_coll_scatter(gasnet_team_handle_t team, void *dst, gasnet_image_t root,
+	void *src, size_t nbytes, int flags);
+
+/* Gives one rank what all have.
+ *   root         that rank
+ *   dst          there, where nbytes of each rank go, in the order of ranks
+ *   src, nbytes  the bytes of each rank */
+GASNET_FUNCTION void gasnet_coll_gather(gasnet_team_handle_t team, gasnet_image_t root, void *dst,
+	void *src, size_t nbytes, int flags);
+
+/* Gives all ranks what all have.
+ *   dst          where nbytes of each rank go, in the order of ranks
+ *   src, nbytes  the bytes of each rank */
+GASNET_FUNCTION void gasnet_coll_gather_all(
+	gasnet_team_handle_t team, void *dst, void *src, size_t nbytes, int flags);
+
+/* Gives each rank a part of what each has.
+ *   dst          where nbytes of each rank go, in the order of ranks
+ *   src, nbytes  the bytes of each rank: nbytes for each rank */
+GASNET_FUNCTION void gasnet_coll_exchange(
+	gasnet_team_handle_t team, void *dst, void *src, size_t nbytes, int flags);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
