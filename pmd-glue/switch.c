@@ -82,7 +82,8 @@ struct switch_state {
 	_Atomic uint32_t *word;
 	_Atomic bool stop;
 	unsigned turns; /* since the last look at the time */
-	uint64_t now;   /* as of that look */
+	uint64_t begun;
+	uint64_t now; /* as of that look */
 	uint64_t tick;
 	uint64_t resting;   /* until then a user rests, W2 */
 	uint64_t cool;      /* the time of the next clients_cool(), */
@@ -192,19 +193,36 @@ static unsigned held_room(const struct switch_state *state, uid_t uid)
 	return RTE_MIN(HELD_SHARE - RTE_MIN(count, HELD_SHARE), HELD_MAX - state->held_count);
 }
 
+/* A process that is not here, and will not call again (W6). Returns false if it might. */
+static bool absent_identity(
+	struct switch_state *state, uint32_t pid, struct switch_identity *identity)
+{
+	const struct ended *ended = ended_find(&state->clients, pid);
+	const uint64_t now = glue_now(NULL);
+
+	if (ended) {
+		*identity = ended->identity;
+		return now - ended->time >= ENDED_TIME;
+	}
+	*identity = (struct switch_identity){
+		.nid = state->options.nid, .pid = pid, .vlan = state->options.vlan};
+	memcpy(identity->address, state->port->address, sizeof(identity->address));
+	return now - state->begun >= state->options.return_time;
+}
+
 /* The answer to a frame for a process that is not here (W6). NULL: there is none. */
 static struct rte_mbuf *farewell_make(
 	struct switch_state *state, const struct rte_mbuf *frame, uint32_t pid)
 {
-	const struct ended *ended = ended_find(&state->clients, pid);
+	struct switch_identity identity;
 	uint8_t bytes[FAREWELL_BYTES];
 	struct rte_mbuf *answer;
 	uint32_t length;
 
-	if (!ended || frame->nb_segs != 1 || glue_now(NULL) - ended->time < ENDED_TIME)
+	if (frame->nb_segs != 1 || !absent_identity(state, pid, &identity))
 		return NULL;
 	length = state->options.farewell(
-		rte_pktmbuf_mtod(frame, const uint8_t *), frame->data_len, &ended->identity, bytes);
+		rte_pktmbuf_mtod(frame, const uint8_t *), frame->data_len, &identity, bytes);
 	answer = length > 0 ? rte_pktmbuf_alloc(state->port->pool) : NULL;
 	if (!answer)
 		return NULL;
@@ -298,11 +316,11 @@ static void switch_forward(
 	} else if ((other = client_find(&state->clients, pid))) {
 		state->count.between++;
 		client_give(state, other, frame, client);
-	} else if ((answer = farewell_make(state, frame, pid))) {
-		client_give(state, client, answer, client);
-		rte_pktmbuf_free(frame);
 	} else {
-		frame_hold(state, frame, client->link.uid);
+		answer = farewell_make(state, frame, pid);
+		if (answer)
+			client_give(state, client, answer, client);
+		frame_hold(state, frame, client->link.uid); /* W5 */
 	}
 }
 
@@ -617,6 +635,7 @@ struct switch_state *switch_open(const struct switch_options *options)
 		return NULL;
 	}
 	state->options = *options;
+	state->begun = glue_now(NULL);
 	state->clients.options = &state->options;
 	state->lock = state->clients.listener = state->clients.set = state->bell =
 		state->clients.page_file = -1;

@@ -24,7 +24,10 @@
  *     another process may have a socket of its own there.
  * W6. A process that ends without a word is answered for: a peer that still sends to its life is
  *     told that the life is over, once the process has been away for 100 ms, in which it might have
- *     called again. The switch remembers one of those lives for each process id modulo 256.
+ *     called again. The switch remembers four of those lives for each process id modulo 256. In the
+ *     same way it answers questions for process ids of this node that nobody here has, but not
+ *     before return_time, in which those may call again whom an earlier switch served. That is a
+ *     hint: the process may have a socket of its own, and answer, too (W5).
  */
 #ifndef PMD_GLUE_SWITCH_H
 #define PMD_GLUE_SWITCH_H
@@ -74,13 +77,14 @@ struct switch_options {
 	uint16_t vlan;
 	uint32_t at; /* where a frame without a tag names its receiver: node id, process id */
 	uint16_t ethertype;
-	mode_t mode;        /* of the socket */
-	gid_t group;        /* its group; (gid_t)-1: as it is */
-	unsigned user_most; /* processes of a user, up to CLIENTS_OF_USER; 0: as many */
+	mode_t mode;          /* of the socket */
+	gid_t group;          /* its group; (gid_t)-1: as it is */
+	unsigned user_most;   /* processes of a user, up to CLIENTS_OF_USER; 0: as many */
+	uint64_t return_time; /* ns; W6 */
 	/* Looks at a frame of a process, which nobody else can change, and learns its life. */
 	enum switch_verdict (*attest)(
 		const uint8_t *frame, uint32_t length, struct switch_identity *who);
-	/* Writes an answer of up to FAREWELL_BYTES to a frame for a process that has ended (W6),
+	/* Writes an answer of up to FAREWELL_BYTES to a frame for a process that is not here (W6),
 	 * and returns its bytes; 0: there is none. */
 	uint32_t (*farewell)(const uint8_t *frame, uint32_t length,
 		const struct switch_identity *ended, uint8_t *answer);
@@ -104,7 +108,7 @@ struct switch_count {
 	uint64_t full;               /* frames that a process did not take */
 	uint64_t lost;               /* frames that the port did not take */
 	uint64_t rested;             /* rests of users (W2) */
-	uint64_t farewells;          /* answers for processes that have ended */
+	uint64_t farewells;          /* answers for processes that are not here */
 	uint64_t dropped[SWITCH_VERDICTS];
 	uint64_t refused[GATE_VERDICTS];
 	uint64_t broken; /* processes that broke the rules of their pairs */

@@ -128,6 +128,33 @@ static struct frame bye_make(const struct frame_header *refused)
 		.ack_stream = refused->stream};
 }
 
+/* The question's number proves the answer. Of a life that it never saw posternd knows no number. */
+static struct frame denial_make(const struct frame_header *question, uint32_t life)
+{
+	return (struct frame){.type = FRAME_BYE,
+		.length = FRAME_HEADER_BYTES,
+		.destination_nid = question->source_nid,
+		.destination_pid = question->source_pid,
+		.source_nid = question->destination_nid,
+		.source_pid = question->destination_pid,
+		.source_incarnation = life != 0 ? life : question->source_incarnation,
+		.destination_incarnation = question->source_incarnation,
+		.psn = question->psn,
+		.ack = question->ack};
+}
+
+/* Is a frame one of data for the life of a process, or another process's question for it? One that
+ * asks for its own name has a socket of its own. */
+static bool farewell_fits(const struct frame_header *frame, const struct switch_identity *ended)
+{
+	if (frame->destination_nid != ended->nid || frame->destination_pid != ended->pid ||
+		(frame->source_nid == ended->nid && frame->source_pid == ended->pid))
+		return false;
+	return frame_type(frame) == FRAME_ASK ||
+	       (frame_type(frame) == FRAME_DATA && ended->life != 0 &&
+		       frame->destination_incarnation == ended->life);
+}
+
 uint32_t farewell(
 	const uint8_t *frame, uint32_t length, const struct switch_identity *ended, uint8_t *answer)
 {
@@ -137,14 +164,13 @@ uint32_t farewell(
 
 	if (at == 0 || (frame[FRAME_ADDRESS_BYTES] & GROUP_ADDRESS) != 0 ||
 		frame_decode(frame + at, length - at, &view) != FRAME_OK ||
-		frame_type(view.header) != FRAME_DATA ||
-		view.header->destination_nid != ended->nid ||
-		view.header->destination_incarnation != ended->life)
+		!farewell_fits(view.header, ended))
 		return 0;
 	memcpy(answer, frame, at); /* the VLAN's tag, too */
 	memcpy(answer, frame + FRAME_ADDRESS_BYTES, FRAME_ADDRESS_BYTES);
 	memcpy(answer + FRAME_ADDRESS_BYTES, ended->address, FRAME_ADDRESS_BYTES);
-	bye = bye_make(view.header);
+	bye = frame_type(view.header) == FRAME_ASK ? denial_make(view.header, ended->life)
+						   : bye_make(view.header);
 	frame_encode(&bye, answer + at);
 	return at + FRAME_HEADER_BYTES;
 }

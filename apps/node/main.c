@@ -29,7 +29,8 @@
 #define EXIT_USAGE       2
 #define MODE_ALL         0666
 #define MODE_GROUP       0660
-#define PAGE             64u /* processes in an answer */
+#define RETURN_TIME      (5 * SECOND) /* for processes of an earlier posternd to call again */
+#define PAGE             64u          /* processes in an answer */
 #define TEXT_OF(x)       #x
 #define VERSION(a, b, c) TEXT_OF(a) "." TEXT_OF(b) "." TEXT_OF(c)
 
@@ -202,7 +203,7 @@ static void counters_tell(struct report *report, const struct switch_count *coun
 	report_number(report, "frames_for_nobody_here", count->unknown);
 	report_number(report, "frames_processes_did_not_take", count->full);
 	report_number(report, "frames_port_did_not_take", count->lost);
-	report_number(report, "answers_for_ended_processes", count->farewells);
+	report_number(report, "answers_for_absent_processes", count->farewells);
 	report_number(report, "users_rested", count->rested);
 	for (unsigned n = 1; n < SWITCH_VERDICTS; n++)
 		report_number(report, dropped[n], count->dropped[n]);
@@ -282,7 +283,8 @@ static struct switch_state *open_all(const struct options *options)
 		.group = options->group,
 		.user_most = (unsigned)options->user_most,
 		.attest = attest,
-		.farewell = farewell};
+		.farewell = farewell,
+		.return_time = RETURN_TIME};
 	struct port_selection selection;
 	struct switch_state *state;
 

@@ -223,8 +223,8 @@ static const struct setting_row setting_table[SETTING_COUNT] = {
 		{
 			.description = {"PTL_PEER_TIMEOUT", "10s",
 				"How long a peer may be silent before it counts as dead and "
-				"operations towards it fail. On a node a process that has ended is "
-				"missed at once."},
+				"operations towards it fail. A process that has ended is missed at "
+				"once on a node, and after a second behind posternd."},
 			.trust = TRUST_HARMLESS,
 			.type = TYPE_DURATION,
 			.min = PEER_TIMEOUT_MIN,

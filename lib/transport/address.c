@@ -18,7 +18,8 @@
  * I5. A message waits for an answer for the peer timeout. Where it is known that no process has the
  *     name (address_absent()), a life that was known is over, and messages to it have failed when
  *     one question has brought nothing. A process that was never heard of may be about to start:
- *     it has start_timeout, if there is one.
+ *     it has start_timeout, if there is one. A host's switch (posternd) knows most of the host's
+ *     processes, not all, so its word counts only after DENIED_LIFE of silence.
  */
 #include <transport/address.h>
 
@@ -30,6 +31,7 @@
 #include <transport/neighbour.h>
 #include <transport/outbox.h>
 #include <transport/ready.h>
+#include <transport/recovery.h>
 #include <transport/silence.h>
 
 #define ASK_FIRST_WAIT (1 * MILLISECOND)
@@ -38,6 +40,9 @@
  * node */
 #define ASKS_TRUSTED 3
 #define ASKS_DOUBT   6 /* questions when nothing waits for the answer */
+/* of silence, until it counts that somebody else answers that the process is not there; */
+#define DENIED_LIFE SECOND
+#define DENIED_WAIT (100 * MILLISECOND) /* then it may still answer */
 /* least time from the answer to a doubt to the next question */
 #define DOUBT_SPACING (1 * MILLISECOND)
 /* what an answer counts for: itself, and what it costs to read the question */
@@ -179,6 +184,7 @@ static void question_begin(struct transport *transport, struct peer *peer)
 {
 	peer->asking = true;
 	peer->asks = 0;
+	peer->denied = false;
 	peer->question = ++transport->questions;
 	if (peer->address_state != ADDRESS_KNOWN)
 		peer->progress = transport->now;
@@ -317,6 +323,8 @@ static uint64_t answer_end(const struct transport *transport, const struct peer 
 	const uint64_t start = transport->options.start_timeout;
 	const bool known = peer->incarnation != 0;
 
+	if (peer->denied)
+		return transport->now;
 	if (peer->asks == 0 || (!known && start == 0) || !address_absent(transport, peer))
 		return end;
 	return known ? transport->now : RTE_MIN(end, peer->progress + start);
@@ -378,6 +386,22 @@ bool address_asks(const struct transport *transport, const struct peer *peer,
 	uint64_t number = (uint64_t)frame->ack << 32 | frame->psn;
 
 	return peer->asking && !peer->self && number == question_number(transport, peer);
+}
+
+void address_denied(struct transport *transport, struct peer *peer)
+{
+	const uint64_t silence = transport->now - peer->progress;
+	const uint64_t start = transport->options.start_timeout;
+
+	if (silence < DENIED_LIFE)
+		return;
+	if (peer->flight) {
+		recovery_refused(transport, peer);
+	} else if (peer->incarnation != 0 || (start != 0 && silence >= start)) {
+		peer->denied = true;
+		peer->ask_due = RTE_MIN(peer->ask_due, transport->now + DENIED_WAIT);
+		peer_wake(transport, peer, peer->ask_due);
+	}
 }
 
 bool address_answered(

@@ -61,6 +61,8 @@ void address_asked(
 /* Does the frame bear the number of the question that the peer is asked? */
 bool address_asks(const struct transport *transport, const struct peer *peer,
 	const struct frame_header *frame);
+/* Somebody who knows the question's number says that no process has the peer's name. */
+void address_denied(struct transport *transport, struct peer *peer);
 /* Is FRAME_TELL from a peer the answer to its question? Then it is not asked any more. */
 bool address_answered(
 	struct transport *transport, struct peer *peer, const struct frame_header *frame);

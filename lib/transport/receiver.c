@@ -718,6 +718,14 @@ static __rte_noinline void question_receive(
 		echo_asked(transport, frame, arrival->outer.from);
 }
 
+/* The host of a peer has answered a question for it: it has no such process. Nobody else knows the
+ * question's number, whichever life the answer names. */
+static void denial_receive(struct transport *transport, struct peer *peer)
+{
+	COUNT(transport, denials_received);
+	address_denied(transport, peer);
+}
+
 /* Is the frame from the peer of the last frame, to this process, between their present lives, and
  * from the address where the peer is known to be? Most frames are, and need no other check of their
  * sender. */
@@ -780,6 +788,10 @@ static __rte_noinline struct peer *arrival_admit(
 		acknowledgement_settle(transport);
 	if (frame_type(frame) == FRAME_TELL) {
 		life_told(transport, peer, frame, arrival.outer.from);
+		return NULL;
+	}
+	if (frame_type(frame) == FRAME_BYE && address_asks(transport, peer, frame)) {
+		denial_receive(transport, peer);
 		return NULL;
 	}
 	if (frame_type(frame) == FRAME_PONG)

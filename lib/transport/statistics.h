@@ -46,6 +46,7 @@
 	X(dropped_window, "frames beyond the receive window")                                      \
 	X(dropped_no_memory, "frames refused for lack of buffers or peers")                        \
 	X(refusals_received, "frames in flight, or questions, that a peer's host refused")         \
+	X(denials_received, "answers to questions that no process has the id that was asked for")  \
 	X(dropped_bad_ack, "acknowledgements of what was never sent")                              \
 	X(marks_received, "frames that met congestion on their way (ECN)")                         \
 	X(arps_sent, "ARP questions sent")                                                         \

@@ -88,6 +88,8 @@ def killed(program, device):
         actives[0].kill()  # one that puts, and one that is put to
         passives[1].kill()
         actives[1].expect("flooded")
+        actives[1].say("flood")  # what begins when the other one has gone fails as well
+        actives[1].expect("flooded")
 
     for active, passive in FLOODED:
         passives.append(begin(program, device, passive, active, "passive"))

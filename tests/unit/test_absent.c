@@ -227,6 +227,122 @@ static void process__is_not_missed_by_itself(void **state)
 	network_destroy(network);
 }
 
+/* --- what the host of a process says */
+
+static bool deny_blindly; /* without the question's number */
+static uint64_t denials;
+
+/* Each question for node 1 is answered as by posternd. */
+static bool deny(struct network *network, unsigned from, unsigned to, const uint8_t *bytes)
+{
+	const struct frame_header *question = (const void *)(bytes + FRAME_ETHERNET_BYTES);
+	uint8_t told[FRAME_ETHERNET_BYTES + FRAME_HEADER_BYTES];
+	struct frame answer = {.type = FRAME_BYE, .length = FRAME_HEADER_BYTES};
+
+	if (from != 0 || to != 1 || frame_type(question) != FRAME_ASK)
+		return true;
+	answer.destination_nid = question->source_nid;
+	answer.destination_pid = question->source_pid;
+	answer.destination_incarnation = answer.source_incarnation = question->source_incarnation;
+	answer.source_nid = question->destination_nid;
+	answer.source_pid = question->destination_pid;
+	answer.psn = question->psn ^ deny_blindly;
+	answer.ack = question->ack;
+	ethernet_write(told, network->nodes[0].port.address, network->nodes[1].port.address);
+	frame_encode(&answer, told + FRAME_ETHERNET_BYTES);
+	network_inject(network, 0, told, sizeof(told));
+	denials++;
+	return true;
+}
+
+static void denying(struct network *network, bool blindly)
+{
+	network->absent = NULL;
+	network->filter = deny;
+	deny_blindly = blindly;
+	denials = 0;
+}
+
+static void process__that_is_denied_and_was_known_fails_messages_soon(void **state)
+{
+	struct network *network = acquaintances();
+
+	(void)state;
+	network->nodes[0].lost_ok = 1;
+	denying(network, false);
+	node_kill(network, 1);
+	network_send(network, 0, 1, 8);
+	assert_in_range(wait(network, TRANSPORT_DEAD, 1), SECOND, 2 * SECOND);
+	for (unsigned n = 1; n <= 3; n++) {
+		network_send(network, 0, 1, 8);
+		assert_in_range(
+			wait(network, TRANSPORT_UNREACHABLE, n), SECOND, SECOND + SECOND / 2);
+	}
+	assert_true(network->nodes[0].counters.denials_received == denials);
+	network_destroy(network);
+}
+
+static void process__that_is_denied_and_never_was_has_the_time_to_start(void **state)
+{
+	struct network *network = network_make();
+
+	(void)state;
+	denying(network, false);
+	network_send(network, 0, 1, 8);
+	assert_in_range(wait(network, TRANSPORT_UNREACHABLE, 1), SECOND, SECOND + SECOND / 2);
+	network_send(network, 0, 1, 8);
+	network_pass(network, SECOND - MILLISECOND);
+	network->nodes[1].lost_ok = 1;
+	node_start(network, 1, 1);
+	assert_true(network_run(network, SECOND));
+	assert_int_equal(network->nodes[0].done, 1);
+	network_destroy(network);
+	network = network_with(0);
+	denying(network, false);
+	network_send(network, 0, 1, 8);
+	network_pass(network, PATIENCE - SECOND);
+	node_start(network, 1, 1);
+	assert_true(network_run(network, SECOND));
+	network_check(network);
+	network_destroy(network);
+}
+
+static void process__that_is_denied_blindly_has_the_whole_peer_timeout(void **state)
+{
+	struct network *network = acquaintances();
+
+	(void)state;
+	network->nodes[0].lost_ok = 1;
+	denying(network, true);
+	node_kill(network, 1);
+	network_send(network, 0, 1, 8);
+	assert_true(wait(network, TRANSPORT_DEAD, 1) >= PATIENCE);
+	network_send(network, 0, 1, 8);
+	assert_true(wait(network, TRANSPORT_UNREACHABLE, 1) >= PATIENCE - SECOND);
+	assert_int_equal(network->nodes[0].counters.denials_received, 0);
+	network_destroy(network);
+}
+
+/* It has a socket of its own, of which posternd knows nothing. Frames are lost, so that it is
+ * doubted. */
+static void process__that_is_denied_and_lives_is_not_missed(void **state)
+{
+	struct network *network = acquaintances();
+
+	(void)state;
+	denying(network, false);
+	network->faults.loss = 0.4;
+	for (unsigned n = 0; n < 2000; n++) {
+		network_send(network, 0, 1, n % 100 == 0 ? LONG / 16 : 8);
+		network_pass(network, MILLISECOND);
+	}
+	network->faults.loss = 0;
+	assert_true(network_run(network, PATIENCE));
+	assert_true(network->nodes[0].counters.denials_received > 0);
+	network_check(network);
+	network_destroy(network);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -241,6 +357,10 @@ int main(void)
 		cmocka_unit_test(process__that_is_there_again_gets_the_next_message),
 		cmocka_unit_test(process__that_answers_is_not_missed),
 		cmocka_unit_test(process__is_not_missed_by_itself),
+		cmocka_unit_test(process__that_is_denied_and_was_known_fails_messages_soon),
+		cmocka_unit_test(process__that_is_denied_and_never_was_has_the_time_to_start),
+		cmocka_unit_test(process__that_is_denied_blindly_has_the_whole_peer_timeout),
+		cmocka_unit_test(process__that_is_denied_and_lives_is_not_missed),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

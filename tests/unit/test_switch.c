@@ -38,6 +38,7 @@ static unsigned card_room;          /* but so many of the first frames that are 
 static unsigned card_took[2];       /* of processes with even and odd ids, */
 static _Atomic unsigned card_turns; /* for so many turns */
 static unsigned user_most;
+static uint64_t return_time;
 static struct switch_state *the_switch;
 static pthread_t thread;
 static bool runs; /* it does */
@@ -107,6 +108,7 @@ static void begin_stopped(void)
 		.mode = 0666,
 		.group = (gid_t)-1,
 		.user_most = user_most,
+		.return_time = return_time,
 		.attest = attest_by,
 		.farewell = farewell};
 
@@ -1215,6 +1217,107 @@ static void switch_run__answers_for_a_process_that_has_ended(void **state)
 	end();
 }
 
+/* A question for a process of this node. */
+static struct rte_mbuf *question_of(struct port *asker, uint32_t pid)
+{
+	struct frame frame = {.type = FRAME_ASK,
+		.length = FRAME_HEADER_BYTES,
+		.destination_nid = NID,
+		.destination_pid = pid,
+		.source_nid = asker == far ? FAR_NID : NID,
+		.source_pid = asker == far ? 1 : asker->pid,
+		.source_incarnation = 99,
+		.psn = 1111,
+		.ack = 2222};
+	struct rte_mbuf *mbuf =
+		frame_make(asker, everybody, FRAME_ETHERNET_BYTES + frame.length, 0);
+
+	frame_encode(&frame, rte_pktmbuf_mtod(mbuf, uint8_t *) + FRAME_ETHERNET_BYTES);
+	return mbuf;
+}
+
+static void denial_check(struct port *asker, uint32_t pid)
+{
+	struct rte_mbuf *answer;
+	const uint8_t *bytes;
+	struct frame_view view;
+
+	port_send(asker, question_of(asker, pid));
+	answer = port_take(asker);
+	assert_non_null(answer);
+	bytes = rte_pktmbuf_mtod(answer, const uint8_t *);
+	assert_memory_equal(bytes, asker->address, 6);
+	assert_int_equal(
+		frame_decode(bytes + FRAME_ETHERNET_BYTES, FRAME_HEADER_BYTES, &view), FRAME_OK);
+	assert_int_equal(frame_type(view.header), FRAME_BYE);
+	assert_int_equal(view.header->flags & FRAME_ACK_VALID, 0);
+	assert_int_equal(view.header->source_nid, NID);
+	assert_int_equal(view.header->source_pid, pid);
+	assert_int_not_equal(view.header->source_incarnation, 0);
+	assert_int_equal(view.header->destination_incarnation, 99);
+	assert_int_equal(view.header->psn, 1111);
+	assert_int_equal(view.header->ack, 2222);
+	rte_pktmbuf_free(answer);
+}
+
+static bool is_question(const struct rte_mbuf *frame)
+{
+	return frame_type(rte_pktmbuf_mtod_offset(
+		       frame, const struct frame_header *, FRAME_ETHERNET_BYTES)) == FRAME_ASK;
+}
+
+/* W6. A process of the same node id may have a socket of its own (W5). */
+static void switch_run__answers_questions_for_process_ids_that_nobody_has(void **state)
+{
+	struct rte_mbuf *frame;
+	struct port *one, *other;
+	struct claim own;
+	uint64_t told;
+
+	(void)state;
+	begin();
+	one = open_as(1);
+	denial_check(far, 6);
+	denial_check(one, 6);
+	frame = port_take(far);
+	assert_true(is_question(frame));
+	rte_pktmbuf_free(frame);
+	told = look().farewells;
+	assert_int_equal(told, 2);
+	other = open_as(6);
+	port_send(far, question_of(far, 6));
+	frame = port_take(other);
+	assert_true(is_question(frame));
+	rte_pktmbuf_free(frame);
+	port_send(one, question_of(one, 6));
+	frame = port_take(other);
+	assert_true(is_question(frame));
+	rte_pktmbuf_free(frame);
+	own = honest(one, NID, 6);
+	settle(one, &own, other);
+	assert_int_equal(look().farewells, told);
+	port_close(other);
+	port_close(one);
+	end();
+}
+
+/* In that time those call again who were served by a posternd that has ended. */
+static void switch_run__answers_no_question_at_first(void **state)
+{
+	struct port *one;
+
+	(void)state;
+	return_time = 3600 * SECOND;
+	begin();
+	return_time = 0;
+	one = open_as(1);
+	port_send(far, question_of(far, 6));
+	settle(far, &(struct claim){.to_nid = NID, .to_pid = 1, .kind = 1}, one);
+	assert_int_equal(look().farewells, 0);
+	port_close(one);
+	end();
+}
+
 /* The life that ended last is the one that is answered for. */
 static void switch_run__answers_for_a_process_that_has_ended_again(void **state)
 {
@@ -1525,6 +1628,8 @@ int main(void)
 		TEST(switch_run__hears_the_idle_beside_the_busy),
 		TEST(switch_run__lets_go_of_a_process_whose_memory_is_filled_after_its_end),
 		TEST(switch_run__answers_for_a_process_that_has_ended),
+		TEST(switch_run__answers_questions_for_process_ids_that_nobody_has),
+		TEST(switch_run__answers_no_question_at_first),
 		TEST(switch_run__answers_for_a_process_that_has_ended_again),
 		TEST(switch_run__answers_for_ended_processes_whose_numbers_are_alike),
 		TEST(switch_run__sends_while_it_answers_for_ended_processes),
