@@ -31,7 +31,7 @@
 #define WAKES_AT_ONCE   4u /* of a process, which need not send more than one */
 #define COLD_LOOKS      4u
 #define PIDS_TRIED      65536u
-#define PID_MAX         0x7fffffffu /* of those that GATE_PID_ANY finds */
+#define PID_MAX         0x7fffffffu /* of those that CLIENT_PID_ANY finds */
 
 /* --- processes --- */
 
@@ -275,34 +275,34 @@ static bool pid_choose(struct clients *clients, uint32_t wish, uint32_t *pid)
 }
 
 /* C3. May a process of this user come in at all? */
-static enum gate_verdict share_check(const struct clients *clients, uid_t uid)
+static enum client_verdict share_check(const struct clients *clients, uid_t uid)
 {
 	const struct user *user = user_find(clients, uid);
 	unsigned has = user ? user->count : 0;
 	unsigned most = clients->options->user_most ? clients->options->user_most : CLIENTS_OF_USER;
 
 	if (clients->count == CLIENTS_MAX)
-		return GATE_FULL;
-	return has < RTE_MIN(most, CLIENTS_MAX - clients->count) ? GATE_WELCOME : GATE_SHARE;
+		return CLIENT_FULL;
+	return has < RTE_MIN(most, CLIENTS_MAX - clients->count) ? CLIENT_WELCOME : CLIENT_SHARE;
 }
 
-static enum gate_verdict hello_check(const struct parcel *parcel)
+static enum client_verdict hello_check(const struct parcel *parcel)
 {
-	const struct gate_hello *hello = (const struct gate_hello *)(const void *)parcel->bytes;
+	const struct client_hello *hello = (const struct client_hello *)(const void *)parcel->bytes;
 
-	if (parcel->length < offsetof(struct gate_hello, pid) || hello->magic != GATE_MAGIC)
-		return GATE_STRANGE;
-	if (hello->version != GATE_VERSION || parcel->length != sizeof(*hello) ||
+	if (parcel->length < offsetof(struct client_hello, pid) || hello->magic != CLIENT_MAGIC)
+		return CLIENT_STRANGE;
+	if (hello->version != CLIENT_VERSION || parcel->length != sizeof(*hello) ||
 		hello->pair_bytes != pair_bytes())
-		return GATE_VERSIONS;
-	return hello->space == 0 || hello->space == kernel_space() ? GATE_WELCOME : GATE_SPACE;
+		return CLIENT_VERSIONS;
+	return hello->space == 0 || hello->space == kernel_space() ? CLIENT_WELCOME : CLIENT_SPACE;
 }
 
-static bool answer_send(const struct clients *clients, int socket, enum gate_verdict verdict,
+static bool answer_send(const struct clients *clients, int socket, enum client_verdict verdict,
 	const struct switch_identity *who)
 {
-	struct gate_answer answer = {.magic = GATE_MAGIC,
-		.version = GATE_VERSION,
+	struct client_answer answer = {.magic = CLIENT_MAGIC,
+		.version = CLIENT_VERSION,
 		.verdict = verdict,
 		.frame_size = clients->options->port->frame_size};
 
@@ -317,8 +317,8 @@ static bool answer_send(const struct clients *clients, int socket, enum gate_ver
 }
 
 /* Maps what a newcomer brings, opens its pair and answers. The socket stays the caller's unless
- * GATE_WELCOME is returned. */
-static enum gate_verdict client_open(struct clients *clients, struct client *client,
+ * CLIENT_WELCOME is returned. */
+static enum client_verdict client_open(struct clients *clients, struct client *client,
 	const struct parcel *parcel, const struct ucred *who, uint32_t pid)
 {
 	struct epoll_event event = {.events = EPOLLIN, .data.ptr = client};
@@ -327,7 +327,7 @@ static enum gate_verdict client_open(struct clients *clients, struct client *cli
 		shared_accept(parcel->fds[0], shared_page_bytes(), SHARED_PAGE_SEALS, PROT_READ);
 	void *memory =
 		shared_accept(parcel->fds[1], pair_bytes(), SHARED_SEALS, PROT_READ | PROT_WRITE);
-	enum gate_verdict verdict = GATE_MEMORY;
+	enum client_verdict verdict = CLIENT_MEMORY;
 
 	client->identity = (struct switch_identity){.nid = clients->options->nid,
 		.pid = pid,
@@ -343,7 +343,7 @@ static enum gate_verdict client_open(struct clients *clients, struct client *cli
 		.uid = who->uid,
 		.process = who->pid};
 	if (page && memory) {
-		verdict = GATE_RESOURCES;
+		verdict = CLIENT_RESOURCES;
 		client->pair = pair_open(memory, 1, clients->options->port->pool,
 			clients->options->port->frame_size, NULL);
 	}
@@ -352,8 +352,8 @@ static enum gate_verdict client_open(struct clients *clients, struct client *cli
 		memory = NULL;
 		if ((epoll_ctl(clients->set, EPOLL_CTL_MOD, link->socket, &event) == 0 ||
 			    epoll_ctl(clients->set, EPOLL_CTL_ADD, link->socket, &event) == 0) &&
-			answer_send(clients, link->socket, GATE_WELCOME, &client->identity))
-			return GATE_WELCOME;
+			answer_send(clients, link->socket, CLIENT_WELCOME, &client->identity))
+			return CLIENT_WELCOME;
 		pair_close(client->pair);
 	}
 	if (memory)
@@ -363,35 +363,35 @@ static enum gate_verdict client_open(struct clients *clients, struct client *cli
 	return verdict;
 }
 
-static enum gate_verdict client_enter(
+static enum client_verdict client_enter(
 	struct clients *clients, int socket, const struct parcel *parcel, const struct ucred *who)
 {
-	const struct gate_hello *hello = (const struct gate_hello *)(const void *)parcel->bytes;
-	enum gate_verdict verdict = hello_check(parcel);
+	const struct client_hello *hello = (const struct client_hello *)(const void *)parcel->bytes;
+	enum client_verdict verdict = hello_check(parcel);
 	struct client *client, **bucket;
 	struct ended *ended;
 	struct user *user;
 	uint32_t pid;
 
-	if (verdict != GATE_WELCOME)
+	if (verdict != CLIENT_WELCOME)
 		return verdict;
 	pid = hello->pid;
-	if (pid != GATE_PID_ANY && !pid_free(clients, pid))
-		return GATE_PID;
+	if (pid != CLIENT_PID_ANY && !pid_free(clients, pid))
+		return CLIENT_PID;
 	verdict = share_check(clients, who->uid);
-	if (verdict != GATE_WELCOME)
+	if (verdict != CLIENT_WELCOME)
 		return verdict;
-	if (pid == GATE_PID_ANY && !pid_choose(clients, hello->wish, &pid))
-		return GATE_PID;
+	if (pid == CLIENT_PID_ANY && !pid_choose(clients, hello->wish, &pid))
+		return CLIENT_PID;
 	client = calloc(1, sizeof(*client));
 	user = client ? user_of(clients, who->uid) : NULL;
 	if (!user) {
 		free(client);
-		return GATE_RESOURCES;
+		return CLIENT_RESOURCES;
 	}
 	client->link.socket = socket;
 	verdict = client_open(clients, client, parcel, who, pid);
-	if (verdict != GATE_WELCOME) {
+	if (verdict != CLIENT_WELCOME) {
 		if (user->count == 0)
 			user_forget(clients, user);
 		free(client);
@@ -409,7 +409,7 @@ static enum gate_verdict client_enter(
 	ended = ended_find(clients, pid);
 	if (ended)
 		ended->time = 0;
-	return GATE_WELCOME;
+	return CLIENT_WELCOME;
 }
 
 static struct ucred socket_owner(int socket)
@@ -430,7 +430,7 @@ enum newcomer {
 static enum newcomer newcomer_hear(struct clients *clients, int socket)
 {
 	struct ucred who = socket_owner(socket);
-	enum gate_verdict verdict = GATE_SILENT;
+	enum client_verdict verdict = CLIENT_SILENT;
 	struct parcel parcel;
 	enum heard heard = parcel_receive(&parcel, socket, PARCEL_DESCRIPTORS);
 
@@ -439,7 +439,7 @@ static enum newcomer newcomer_hear(struct clients *clients, int socket)
 	if (heard == HEARD_MESSAGE)
 		verdict = client_enter(clients, socket, &parcel, &who);
 	parcel_close(&parcel);
-	if (verdict == GATE_WELCOME)
+	if (verdict == CLIENT_WELCOME)
 		return NEWCOMER_IN;
 	if (clients->refused[verdict]++ == 0)
 		log_info("%s: a process of user %u is refused, reason %u", clients->options->name,
@@ -460,7 +460,7 @@ static void half_open_remove(struct clients *clients, unsigned n)
 
 static void half_open_drop(struct clients *clients, unsigned n)
 {
-	clients->refused[GATE_SILENT]++;
+	clients->refused[CLIENT_SILENT]++;
 	socket_close(clients, clients->half_open[n].socket);
 	half_open_remove(clients, n);
 }
@@ -527,7 +527,7 @@ void newcomers_accept(struct clients *clients)
 
 		if (socket < 0) {
 			if (errno == EMFILE || errno == ENFILE)
-				clients->refused[GATE_RESOURCES]++;
+				clients->refused[CLIENT_RESOURCES]++;
 			return;
 		}
 		newcomer = newcomer_hear(clients, socket);

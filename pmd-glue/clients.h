@@ -21,7 +21,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include <pmd-glue/gate.h>
+#include <pmd-glue/client.h>
 #include <pmd-glue/hall.h>
 #include <pmd-glue/switch.h>
 
@@ -93,7 +93,7 @@ struct clients {
 	int page_file; /* of the switch's page */
 	bool cheap;    /* H5 of hall.h */
 
-	uint64_t refused[GATE_VERDICTS];
+	uint64_t refused[CLIENT_VERDICTS];
 	uint64_t looked_at; /* the time of the last look at newcomers, when `vain` was counted up */
 	unsigned vain;      /* connections in vain that may be heard in this look */
 	unsigned count;

@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include <pmd-glue/device.h>
-#include <pmd-glue/gate.h>
+#include <pmd-glue/client.h>
 #include <pmd-glue/glue.h>
 #include <pmd-glue/hugepages.h>
 #include <pmd-glue/kernel.h>
@@ -46,7 +46,7 @@ static void __attribute__((format(printf, 5, 6))) list_add(struct device_list *l
 static void list_interface(struct device_list *list, int query, const char *name)
 {
 	char driver[KERNEL_DRIVER_ROOM] = "virtual";
-	struct sockaddr_un gate;
+	struct sockaddr_un meeting;
 	struct ifreq answer;
 	if (kernel_ask(query, name, SIOCGIFHWADDR, &answer) != 0 ||
 		answer.ifr_hwaddr.sa_family != ARPHRD_ETHER)
@@ -54,7 +54,7 @@ static void list_interface(struct device_list *list, int query, const char *name
 	kernel_driver(query, name, driver, NULL);
 	if (!kernel_is_up(name))
 		list_add(list, name, driver, false, "is down: ip link set %s up", name);
-	else if (gate_address(&gate, name) && access(gate.sun_path, F_OK) == 0)
+	else if (posternd_address(&meeting, name) && access(meeting.sun_path, F_OK) == 0)
 		list_add(list, name, driver, true, "usable, through posternd");
 	else if (!kernel_may_open())
 		list_add(list, name, driver, false, KERNEL_NEEDS, name, name);

@@ -579,7 +579,7 @@ static bool directory_enter(struct switch_state *state)
 	char lock[sizeof(state->directory) + 8];
 	struct stat status;
 
-	(void)mkdir(GATE_DIRECTORY, 0755);
+	(void)mkdir(CLIENT_DIRECTORY, 0755);
 	if ((mkdir(path, 0755) != 0 && errno != EEXIST) || lstat(path, &status) != 0 ||
 		!S_ISDIR(status.st_mode) || status.st_uid != geteuid() || chmod(path, 0755) != 0) {
 		log_error("%s: %s cannot be made, or is another user's: %s: run posternd as root",
@@ -643,7 +643,7 @@ struct switch_state *switch_open(const struct switch_options *options)
 	sem_init(&state->looked, 0, 0);
 	state->clients.cheap =
 		syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED, 0, 0) == 0;
-	if (!gate_address(&state->address, options->name)) {
+	if (!posternd_address(&state->address, options->name)) {
 		log_error("%s: posternd cannot have a device of this name: name a kernel "
 			  "interface, a PCI address or xdp:INTERFACE",
 			options->name);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* switch.h - what posternd does: it forwards frames between a port and the processes of a machine,
- * each of which has a pair (pair.h) with it. See gate.h for how a process comes in.
+ * each of which has a pair (pair.h) with it. See client.h for how a process comes in.
  *
  * One thread calls all functions but switch_look() and switch_stop().
  *
@@ -19,7 +19,7 @@
  *     port takes nothing, up to 64 frames of a user are held for it, and only he waits. A user has
  *     at most 256 processes, and at most 16 connections that have said nothing, for 1 s each. Idle
  *     processes cost the others nothing (C2 of clients.h).
- * W4. Nothing of the state is needed after a restart: processes call again (G1 of gate.h).
+ * W4. Nothing of the state is needed after a restart: processes call again (G1 of client.h).
  * W5. A frame for a process that is not here leaves by the port, also when it names this node:
  *     another process may have a socket of its own there.
  * W6. A process that ends without a word is answered for: a peer that still sends to its life is
@@ -36,7 +36,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include <pmd-glue/gate.h>
+#include <pmd-glue/client.h>
 
 /* Why a frame of a process is dropped: X(constant, name). */
 #define SWITCH_DROPS(X)                                                                            \
@@ -110,7 +110,7 @@ struct switch_count {
 	uint64_t rested;             /* rests of users (W2) */
 	uint64_t farewells;          /* answers for processes that are not here */
 	uint64_t dropped[SWITCH_VERDICTS];
-	uint64_t refused[GATE_VERDICTS];
+	uint64_t refused[CLIENT_VERDICTS];
 	uint64_t broken; /* processes that broke the rules of their pairs */
 	unsigned users, processes;
 };

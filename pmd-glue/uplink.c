@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* uplink.c - the port of a process on a network that others of this machine share: for frames that
- * leave the machine posternd (gate.c) or a socket of its own (packet.c, udp.c), and the node
+ * leave the machine posternd (client.c) or a socket of its own (packet.c, udp.c), and the node
  * (node.c) of those processes that have the same network and the same user. Called under the front
  * end's lock.
  *
@@ -17,7 +17,7 @@
 
 #include <base/log.h>
 #include <base/settings.h>
-#include <pmd-glue/gate.h>
+#include <pmd-glue/client.h>
 #include <pmd-glue/glue.h>
 #include <pmd-glue/kernel.h>
 #include <pmd-glue/kinds.h>
@@ -84,10 +84,11 @@ static struct port *uplink_join(struct port *uplink, const char *name, uint32_t 
 struct port *uplink_open_gate(
 	const char *name, uint32_t mtu, unsigned number, uint32_t pid, bool *absent)
 {
-	struct port *gate = gate_open(name, mtu, number, pid, absent);
+	struct port *client = client_port_open(name, mtu, number, pid, absent);
 
-	return gate ? uplink_join(gate, name, gate->pid, hash_add(HASH_START, 0), gate->nid, number)
-		    : NULL;
+	return client ? uplink_join(client, name, client->pid, hash_add(HASH_START, 0), client->nid,
+				number)
+		      : NULL;
 }
 
 struct port *uplink_open(const char *interface, uint32_t mtu, unsigned number, uint32_t pid)

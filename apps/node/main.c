@@ -189,9 +189,9 @@ static void counters_tell(struct report *report, const struct switch_count *coun
 		SWITCH_DROPS(X)
 #undef X
 	};
-	static const char *const refused[] = {[GATE_WELCOME] = NULL,
+	static const char *const refused[] = {[CLIENT_WELCOME] = NULL,
 #define X(constant, name) [constant] = "refused_" name,
-		GATE_REFUSALS(X)
+		CLIENT_REFUSALS(X)
 #undef X
 	};
 
@@ -207,7 +207,7 @@ static void counters_tell(struct report *report, const struct switch_count *coun
 	report_number(report, "users_rested", count->rested);
 	for (unsigned n = 1; n < SWITCH_VERDICTS; n++)
 		report_number(report, dropped[n], count->dropped[n]);
-	for (unsigned n = 1; n < GATE_VERDICTS; n++)
+	for (unsigned n = 1; n < CLIENT_VERDICTS; n++)
 		report_number(report, refused[n], count->refused[n]);
 	report_number(report, "refused_broke_rules", count->broken);
 }

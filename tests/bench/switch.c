@@ -23,7 +23,7 @@
 #include <base/clock.h>
 #include <base/port.h>
 #include <base/settings.h>
-#include <pmd-glue/gate.h>
+#include <pmd-glue/client.h>
 #include <pmd-glue/glue.h>
 #include <pmd-glue/kinds.h>
 #include <pmd-glue/pair.h>
@@ -119,7 +119,7 @@ static void *run(void *unused)
 static struct port *process_open(uint32_t pid)
 {
 	bool absent;
-	struct port *port = gate_open(name, 0, 0, pid, &absent);
+	struct port *port = client_port_open(name, 0, 0, pid, &absent);
 
 	need(port != NULL, "posternd's answer");
 	return port;
@@ -128,25 +128,25 @@ static struct port *process_open(uint32_t pid)
 /* One that comes and sends nothing. Its socket stays open until this program ends. */
 static void process_come(uint32_t pid)
 {
-	struct gate_hello hello = {.magic = GATE_MAGIC,
-		.version = GATE_VERSION,
+	struct client_hello hello = {.magic = CLIENT_MAGIC,
+		.version = CLIENT_VERSION,
 		.pid = pid,
 		.pair_bytes = pair_bytes()};
 	int fds[] = {shared_file(shared_page_bytes(), shared_page_bytes()),
 		shared_file(pair_bytes(), pair_bytes_touched())};
 	int fd = socket(AF_UNIX, SOCK_SEQPACKET, 0);
-	struct gate_answer answer = {0};
+	struct client_answer answer = {0};
 	struct sockaddr_un address;
 
 	need(fd >= 0 && fds[0] >= 0 && fds[1] >= 0, "the limit of open files");
 	need(fcntl(fds[0], F_ADD_SEALS, SHARED_PAGE_SEALS) == 0 &&
 			fcntl(fds[1], F_ADD_SEALS, SHARED_SEALS) == 0,
 		"the kernel's sealing");
-	need(gate_address(&address, name) &&
+	need(posternd_address(&address, name) &&
 			connect(fd, (struct sockaddr *)&address, sizeof(address)) == 0 &&
 			parcel_send(fd, &hello, sizeof(hello), fds, RTE_DIM(fds)) &&
 			recv(fd, &answer, sizeof(answer), 0) == (ssize_t)sizeof(answer) &&
-			answer.verdict == GATE_WELCOME,
+			answer.verdict == CLIENT_WELCOME,
 		"posternd's answer");
 	close(fds[0]);
 	close(fds[1]);
@@ -222,7 +222,7 @@ static void switch_end(void)
 	sender->operations->close(sender);
 	receiver->operations->close(receiver);
 	switch_close(the_switch);
-	snprintf(path, sizeof(path), GATE_DIRECTORY "/%s/lock", name);
+	snprintf(path, sizeof(path), CLIENT_DIRECTORY "/%s/lock", name);
 	(void)unlink(path);
 	*strrchr(path, '/') = 0;
 	(void)rmdir(path);

@@ -31,7 +31,7 @@
 #include <rte_mbuf.h>
 
 #include <base/settings.h>
-#include <pmd-glue/gate.h>
+#include <pmd-glue/client.h>
 #include <pmd-glue/glue.h>
 #include <pmd-glue/hall.h>
 #include <pmd-glue/pair.h>
@@ -96,7 +96,7 @@ static int attach(unsigned pid)
 		snprintf(address.sun_path, sizeof(address.sun_path), "%s/postern/%s/%u",
 			getenv("XDG_RUNTIME_DIR"), node, pid);
 	else
-		(void)gate_address(&address, interface);
+		(void)posternd_address(&address, interface);
 	if (connect(fd, (struct sockaddr *)&address, sizeof(address)) == 0)
 		return fd;
 	close(fd);
@@ -142,8 +142,8 @@ static void hello_send(int fd, const int *files)
 		.frame_size = (uint32_t)setting_number_item(SETTING_MTU, 0, 0) + HEADER,
 		.pair_bytes = pair_bytes(),
 		.incarnation = 1};
-	struct gate_hello call = {.magic = GATE_MAGIC,
-		.version = GATE_VERSION,
+	struct client_hello call = {.magic = CLIENT_MAGIC,
+		.version = CLIENT_VERSION,
 		.pid = PID,
 		.pair_bytes = pair_bytes()};
 
@@ -211,7 +211,7 @@ static struct port *port_open(void)
 		port = glue_port_open(0, interface,
 			(uint32_t)setting_number_item(SETTING_MTU, 0, 0), GLUE_PID_ANY);
 	else
-		port = gate_open(interface, 0, 0, GATE_PID_ANY, &absent);
+		port = client_port_open(interface, 0, 0, CLIENT_PID_ANY, &absent);
 	if (!port)
 		exit(1);
 	return port;

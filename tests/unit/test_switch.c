@@ -2,7 +2,7 @@
 /* test_switch.c - tests of posternd: its switch runs in a thread, over a loop instead of a card.
  * The processes are this one, as root and as another user, and some of them keep to nothing.
  *
- * Covers: pmd-glue/switch.c, pmd-glue/clients.c, pmd-glue/gate.c.
+ * Covers: pmd-glue/switch.c, pmd-glue/clients.c, pmd-glue/client.c.
  */
 #include "glue_fixture.h"
 
@@ -16,7 +16,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <pmd-glue/gate.h>
+#include <pmd-glue/client.h>
 #include <pmd-glue/kinds.h>
 #include <pmd-glue/pair.h>
 #include <pmd-glue/switch.h>
@@ -189,7 +189,7 @@ static void look_until(bool (*enough)(const struct switch_count *count))
 static struct port *open_as(uint32_t pid)
 {
 	bool absent;
-	struct port *port = gate_open(name, 0, 0, pid, &absent);
+	struct port *port = client_port_open(name, 0, 0, pid, &absent);
 
 	assert_false(absent);
 	return port;
@@ -284,7 +284,7 @@ static void expect(struct port *port, uint8_t fill)
 	rte_pktmbuf_free(frame);
 }
 
-static void gate_open__learns_who_the_process_is(void **state)
+static void client_port_open__learns_who_the_process_is(void **state)
 {
 	struct port *one, *any, *other;
 
@@ -303,7 +303,7 @@ static void gate_open__learns_who_the_process_is(void **state)
 	log_clear_error();
 	assert_null(open_user(41, NOBODY));
 	assert_non_null(strstr(log_last_error(), "41 is in use"));
-	assert_int_equal(look().refused[GATE_PID], 1);
+	assert_int_equal(look().refused[CLIENT_PID], 1);
 	/* Who only tries an id is told so, without a line. */
 	assert_true(glue_pid_is_taken());
 	glue_pid_try(true);
@@ -311,7 +311,7 @@ static void gate_open__learns_who_the_process_is(void **state)
 	assert_null(open_user(41, NOBODY));
 	assert_string_equal(log_last_error(), "");
 	glue_pid_try(false);
-	assert_int_equal(look().refused[GATE_PID], 2);
+	assert_int_equal(look().refused[CLIENT_PID], 2);
 	assert_int_equal(look().processes, 3);
 	assert_int_equal(look().users, 2);
 	port_close(one);
@@ -331,14 +331,14 @@ static struct port *open_elsewhere(bool *absent)
 
 	assert_true(here >= 0);
 	assert_int_equal(unshare(CLONE_NEWNET), 0);
-	port = gate_open(name, 0, 0, GLUE_PID_ANY, absent);
+	port = client_port_open(name, 0, 0, GLUE_PID_ANY, absent);
 	assert_int_equal(setns(here, CLONE_NEWNET), 0);
 	close(here);
 	return port;
 }
 
 /* A container has no interface that only posternd's network namespace has. "lo" is in each. */
-static void gate_open__takes_no_interface_for_another_of_its_name(void **state)
+static void client_port_open__takes_no_interface_for_another_of_its_name(void **state)
 {
 	char usual[sizeof(name)];
 	struct port *port;
@@ -347,8 +347,8 @@ static void gate_open__takes_no_interface_for_another_of_its_name(void **state)
 	(void)state;
 	need_root();
 	if (unshare(CLONE_NEWNS) != 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0 ||
-		(mkdir(GATE_DIRECTORY, 0755) != 0 && errno != EEXIST) ||
-		mount("tmpfs", GATE_DIRECTORY, "tmpfs", 0, "mode=755") != 0)
+		(mkdir(CLIENT_DIRECTORY, 0755) != 0 && errno != EEXIST) ||
+		mount("tmpfs", CLIENT_DIRECTORY, "tmpfs", 0, "mode=755") != 0)
 		skip();
 	begin();
 	port = open_elsewhere(&absent);
@@ -364,20 +364,20 @@ static void gate_open__takes_no_interface_for_another_of_its_name(void **state)
 	assert_null(open_elsewhere(&absent));
 	assert_true(absent);
 	assert_string_equal(log_last_error(), "");
-	assert_int_equal(look().refused[GATE_SPACE], 1);
+	assert_int_equal(look().refused[CLIENT_SPACE], 1);
 	port_close(port);
 	end();
 	memcpy(name, usual, sizeof(name));
-	assert_int_equal(umount(GATE_DIRECTORY), 0);
+	assert_int_equal(umount(CLIENT_DIRECTORY), 0);
 }
 
-static void gate_open__says_what_does_not_fit(void **state)
+static void client_port_open__says_what_does_not_fit(void **state)
 {
 	bool absent;
 
 	(void)state;
 	need_root();
-	assert_null(gate_open(name, 0, 0, 1, &absent));
+	assert_null(client_port_open(name, 0, 0, 1, &absent));
 	assert_true(absent);
 	begin();
 	fixture_set("PTL_NID", "9");
@@ -852,7 +852,7 @@ static int rogue_connect(void)
 	struct sockaddr_un address;
 	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
 
-	assert_true(gate_address(&address, name));
+	assert_true(posternd_address(&address, name));
 	assert_int_equal(connect(fd, (struct sockaddr *)&address, sizeof(address)), 0);
 	return fd;
 }
@@ -878,7 +878,7 @@ static struct rogue rogue_make(int seals, size_t bytes)
 /* What posternd answers; -1: it hangs up. */
 static int rogue_say(int socket, const void *hello, size_t length, const int *fds, unsigned count)
 {
-	struct gate_answer answer = {0};
+	struct client_answer answer = {0};
 	ssize_t heard;
 
 	assert_true(parcel_send(socket, hello, length, fds, count));
@@ -888,8 +888,8 @@ static int rogue_say(int socket, const void *hello, size_t length, const int *fd
 
 static int rogue_hello(const struct rogue *rogue, uint32_t pid)
 {
-	struct gate_hello hello = {.magic = GATE_MAGIC,
-		.version = GATE_VERSION,
+	struct client_hello hello = {.magic = CLIENT_MAGIC,
+		.version = CLIENT_VERSION,
 		.pid = pid,
 		.pair_bytes = pair_bytes()};
 
@@ -911,13 +911,13 @@ static void switch_run__refuses_memory_that_could_be_taken_away(void **state)
 	(void)state;
 	begin();
 	rogue = rogue_make(0, pair_bytes());
-	assert_int_equal(rogue_hello(&rogue, 5), GATE_MEMORY);
+	assert_int_equal(rogue_hello(&rogue, 5), CLIENT_MEMORY);
 	rogue_end(&rogue, pair_bytes());
 	rogue = rogue_make(SHARED_SEALS, pair_bytes() - 4096);
-	assert_int_equal(rogue_hello(&rogue, 5), GATE_MEMORY);
+	assert_int_equal(rogue_hello(&rogue, 5), CLIENT_MEMORY);
 	rogue_end(&rogue, pair_bytes() - 4096);
 	rogue = rogue_make(SHARED_SEALS, pair_bytes());
-	assert_int_equal(rogue_hello(&rogue, 5), GATE_WELCOME);
+	assert_int_equal(rogue_hello(&rogue, 5), CLIENT_WELCOME);
 	rogue_end(&rogue, pair_bytes());
 	end();
 }
@@ -932,12 +932,12 @@ static void switch_run__refuses_memory_that_lacks_a_seal(void **state)
 	begin();
 	for (unsigned n = 0; n < RTE_DIM(seals); n++) {
 		rogue = rogue_sealed(SHARED_PAGE_SEALS & ~seals[n], SHARED_SEALS, pair_bytes());
-		assert_int_equal(rogue_hello(&rogue, 5), GATE_MEMORY);
+		assert_int_equal(rogue_hello(&rogue, 5), CLIENT_MEMORY);
 		rogue_end(&rogue, pair_bytes());
 		if (!(SHARED_SEALS & seals[n]))
 			continue;
 		rogue = rogue_make(SHARED_SEALS & ~seals[n], pair_bytes());
-		assert_int_equal(rogue_hello(&rogue, 5), GATE_MEMORY);
+		assert_int_equal(rogue_hello(&rogue, 5), CLIENT_MEMORY);
 		rogue_end(&rogue, pair_bytes());
 	}
 	end();
@@ -945,7 +945,7 @@ static void switch_run__refuses_memory_that_lacks_a_seal(void **state)
 
 static void switch_run__refuses_nonsense(void **state)
 {
-	struct gate_hello hello = {.magic = GATE_MAGIC, .version = GATE_VERSION + 1};
+	struct client_hello hello = {.magic = CLIENT_MAGIC, .version = CLIENT_VERSION + 1};
 	struct rogue rogue;
 	int fd;
 
@@ -953,21 +953,21 @@ static void switch_run__refuses_nonsense(void **state)
 	begin();
 	rogue = rogue_make(SHARED_SEALS, pair_bytes());
 	assert_int_equal(
-		rogue_say(rogue.socket, &hello, sizeof(hello), rogue.files, 2), GATE_VERSIONS);
+		rogue_say(rogue.socket, &hello, sizeof(hello), rogue.files, 2), CLIENT_VERSIONS);
 	close(rogue.socket);
 	rogue.socket = rogue_connect();
-	hello.version = GATE_VERSION;
+	hello.version = CLIENT_VERSION;
 	assert_int_equal(rogue_say(rogue.socket, &hello, sizeof(hello), rogue.files, 2),
-		GATE_VERSIONS); /* another layout */
+		CLIENT_VERSIONS); /* another layout */
 	close(rogue.socket);
 	rogue.socket = rogue_connect();
 	assert_int_equal(
-		rogue_say(rogue.socket, &hello, sizeof(hello), rogue.files, 1), GATE_STRANGE);
+		rogue_say(rogue.socket, &hello, sizeof(hello), rogue.files, 1), CLIENT_STRANGE);
 	rogue_end(&rogue, pair_bytes());
 	fd = rogue_connect();
-	assert_int_equal(rogue_say(fd, "who?", 4, NULL, 0), GATE_STRANGE);
+	assert_int_equal(rogue_say(fd, "who?", 4, NULL, 0), CLIENT_STRANGE);
 	close(fd);
-	assert_int_equal(look().refused[GATE_STRANGE], 2);
+	assert_int_equal(look().refused[CLIENT_STRANGE], 2);
 	assert_int_equal(look().processes, 0);
 	end();
 }
@@ -991,7 +991,7 @@ static void switch_run__drops_a_process_that_scribbles_and_serves_the_others(voi
 		assert_int_equal(seteuid(NOBODY), 0);
 		rogue = rogue_make(SHARED_SEALS, pair_bytes());
 		assert_int_equal(seteuid(0), 0);
-		assert_int_equal(rogue_hello(&rogue, 5), GATE_WELCOME);
+		assert_int_equal(rogue_hello(&rogue, 5), CLIENT_WELCOME);
 		memset(rogue.memory, (int)(round * 77), pair_bytes());
 		send_to(one, FAR_NID, 1, (uint8_t)round);
 		expect(far, (uint8_t)round);
@@ -1037,7 +1037,7 @@ static void switch_run__hears_the_idle_beside_the_busy(void **state)
 	for (unsigned n = 0; n < RTE_DIM(idle); n++)
 		idle[n] = open_user(100 + n, n % 2 ? NOBODY : 0);
 	rogue = rogue_make(SHARED_SEALS, pair_bytes());
-	assert_int_equal(rogue_hello(&rogue, 5), GATE_WELCOME);
+	assert_int_equal(rogue_hello(&rogue, 5), CLIENT_WELCOME);
 	claim = honest(idle[0], NID, 1);
 	claim.pid = 5;
 	claim.uid = NOBODY; /* so none of these leaves */
@@ -1087,7 +1087,7 @@ static void switch_run__lets_go_of_a_process_whose_memory_is_filled_after_its_en
 	begin();
 	one = open_as(1);
 	rogue = rogue_make(SHARED_SEALS, pair_bytes());
-	assert_int_equal(rogue_hello(&rogue, 5), GATE_WELCOME);
+	assert_int_equal(rogue_hello(&rogue, 5), CLIENT_WELCOME);
 	pause_it();
 	claim = honest(one, NID, 1);
 	claim.pid = 5;
@@ -1403,7 +1403,7 @@ static void switch_run__sends_while_it_answers_for_ended_processes(void **state)
 
 static bool ten_silent(const struct switch_count *count)
 {
-	return count->refused[GATE_SILENT] >= 10;
+	return count->refused[CLIENT_SILENT] >= 10;
 }
 
 /* Silent connections have an end, and leave others their places. */
@@ -1432,7 +1432,7 @@ static void switch_run__hangs_up_on_the_silent(void **state)
 
 static bool all_strange(const struct switch_count *count)
 {
-	return count->refused[GATE_STRANGE] >= 200;
+	return count->refused[CLIENT_STRANGE] >= 200;
 }
 
 /* Of connections in vain 64 are heard at once, and 4 more in each millisecond. */
@@ -1467,11 +1467,11 @@ static void switch_run__limits_the_processes_of_a_user(void **state)
 	begin();
 	rogue = rogue_make(SHARED_SEALS, pair_bytes());
 	for (unsigned n = 0; n < MOST; n++) {
-		assert_int_equal(rogue_hello(&rogue, n + 1), GATE_WELCOME);
+		assert_int_equal(rogue_hello(&rogue, n + 1), CLIENT_WELCOME);
 		sockets[n] = rogue.socket;
 		rogue.socket = rogue_connect();
 	}
-	assert_int_equal(rogue_hello(&rogue, MOST + 1), GATE_SHARE);
+	assert_int_equal(rogue_hello(&rogue, MOST + 1), CLIENT_SHARE);
 	other = open_user(MOST + 2, NOBODY);
 	assert_non_null(other);
 	send_to(other, FAR_NID, 1, 3);
@@ -1480,7 +1480,7 @@ static void switch_run__limits_the_processes_of_a_user(void **state)
 		close(sockets[n]);
 	close(rogue.socket);
 	rogue.socket = rogue_connect();
-	assert_int_equal(rogue_hello(&rogue, 1), GATE_WELCOME);
+	assert_int_equal(rogue_hello(&rogue, 1), CLIENT_WELCOME);
 	rogue_end(&rogue, pair_bytes());
 	port_close(other);
 	end();
@@ -1513,7 +1513,7 @@ static void switch_run__leaves_places_for_the_users_who_come_later(void **state)
 			close(rogue.socket);
 			rogue.socket = rogue_connect();
 			verdict = rogue_hello(&rogue, count + 1);
-			if (verdict != GATE_WELCOME)
+			if (verdict != CLIENT_WELCOME)
 				break;
 			sockets[count++] = rogue.socket;
 			rogue.socket = -1;
@@ -1521,7 +1521,7 @@ static void switch_run__leaves_places_for_the_users_who_come_later(void **state)
 		}
 		assert_int_equal(seteuid(0), 0);
 		assert_int_equal(has, most[user]);
-		assert_int_equal(verdict, count == PLACES ? GATE_FULL : GATE_SHARE);
+		assert_int_equal(verdict, count == PLACES ? CLIENT_FULL : CLIENT_SHARE);
 	}
 	while (count > 0)
 		close(sockets[--count]);
@@ -1552,7 +1552,7 @@ static void switch_run__has_as_many_processes_of_a_user_as_its_options_say(void 
 }
 
 /* W4, G1. */
-static void gate_receive__calls_a_switch_that_was_started_again(void **state)
+static void client_port_receive__calls_a_switch_that_was_started_again(void **state)
 {
 	struct rte_mbuf *frame;
 	struct port *one;
@@ -1597,7 +1597,7 @@ static int finish(void **state)
 	char path[96];
 
 	(void)state;
-	snprintf(path, sizeof(path), GATE_DIRECTORY "/%s/lock", name);
+	snprintf(path, sizeof(path), CLIENT_DIRECTORY "/%s/lock", name);
 	(void)unlink(path);
 	*strrchr(path, '/') = 0;
 	(void)rmdir(path);
@@ -1608,8 +1608,8 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_teardown(name, clean)
 	const struct CMUnitTest tests[] = {
-		TEST(gate_open__learns_who_the_process_is),
-		TEST(gate_open__says_what_does_not_fit),
+		TEST(client_port_open__learns_who_the_process_is),
+		TEST(client_port_open__says_what_does_not_fit),
 		TEST(switch_run__forwards_between_processes_and_the_port),
 		TEST(switch_run__lets_nobody_be_another),
 		TEST(switch_run__lets_processes_answer_for_their_own_host),
@@ -1638,8 +1638,8 @@ int main(void)
 		TEST(switch_run__limits_the_processes_of_a_user),
 		TEST(switch_run__leaves_places_for_the_users_who_come_later),
 		TEST(switch_run__has_as_many_processes_of_a_user_as_its_options_say),
-		TEST(gate_receive__calls_a_switch_that_was_started_again),
-		TEST(gate_open__takes_no_interface_for_another_of_its_name),
+		TEST(client_port_receive__calls_a_switch_that_was_started_again),
+		TEST(client_port_open__takes_no_interface_for_another_of_its_name),
 	};
 
 	return cmocka_run_group_tests(tests, start, finish);
