@@ -350,16 +350,19 @@ static void psn__is_told_for_its_life_and_never_again(void **state)
 	network_destroy(network);
 }
 
-/* Nothing but its own timer makes it look, and the numbers of 16 bits on the wire wrap round. */
+/* Nothing but its own timer makes it look, which runs from when it asks for itself. */
 static void generation__goes_on_in_a_process_that_is_alone(void **state)
 {
 	struct network *network = once_network(true);
-	const struct transport *transport = network->nodes[0].transport;
-	const uint32_t generation = transport->generation;
+	struct transport *transport = network->nodes[0].transport;
+	uint32_t generation;
 
 	(void)state;
-	network_pass(network, 100 * PSN_LIFE + SECOND);
-	assert_in_range(transport->generation - generation, 49, 100);
+	transport_claim(transport);
+	network_pass(network, SECOND);
+	generation = transport->generation;
+	network_pass(network, 2 * PSN_LIFE + SECOND);
+	assert_int_equal(transport->generation - generation, 2);
 	network_destroy(network);
 }
 
@@ -394,6 +397,272 @@ static void psn__does_not_return_when_generations_wrap_round(void **state)
 	transport->generation += 1u << 16;
 	ask(network);
 	assert_int_not_equal(told.first, psn);
+	network_destroy(network);
+}
+
+/* Of two streams that the process has begun, the first comes again while its psn is good. */
+static void stream__of_an_earlier_generation_is_not_begun_again(void **state)
+{
+	struct network *network = once_network(true);
+	struct node *node = &network->nodes[0];
+
+	(void)state;
+	network_send(network, 1, 0, 100);
+	assert_true(network_run(network, SECOND));
+	node->transport->generation++;
+	ask(network);
+	network_send(network, 1, 0, 100);
+	assert_true(network_run(network, SECOND));
+	all_repeat(network);
+	assert_int_equal(node->begun, 2);
+	network_destroy(network);
+}
+
+/* Node 0 has forgotten node 1, and knows it again because it has sent it a message. */
+static void stream__of_a_process_that_is_known_again_is_not_begun_again(void **state)
+{
+	struct network *network = once_network(true);
+	struct node *node = &network->nodes[0];
+	uint32_t generation;
+
+	(void)state;
+	network_send(network, 1, 0, 100);
+	assert_true(network_run(network, SECOND));
+	generation = node->transport->generation;
+	while (node->counters.peers_forgotten == 0)
+		network_pass(network, SECOND);
+	assert_int_equal(node->transport->generation - generation, 2);
+	network_send(network, 0, 1, 100);
+	assert_true(network_run(network, SECOND));
+	all_repeat(network);
+	assert_int_equal(node->begun, 1);
+	network_destroy(network);
+}
+
+static struct peer *peer_of(struct network *network, unsigned node, unsigned other)
+{
+	return peer_table_find(&network->nodes[node].transport->peers, network->nodes[other].self);
+}
+
+/* A stream whose number cannot be compared with that of the first one that began with its psn. */
+static void stream__too_far_from_the_first_of_its_psn_does_not_begin(void **state)
+{
+	struct network *network = once_network(true);
+	struct node *node = &network->nodes[0];
+	struct peer *peer;
+
+	(void)state;
+	network_send(network, 1, 0, 100);
+	assert_true(network_run(network, SECOND));
+	network_pass(network, STREAM_IDLE + SECOND);
+	peer = peer_of(network, 0, 1);
+	peer->rx_base = (uint16_t)(peer->rx_stream + 1 - INT16_MAX);
+	network_send(network, 1, 0, 100);
+	network_pass(network, SECOND);
+	assert_int_equal(node->begun, 1);
+	peer->rx_base++;
+	assert_true(network_run(network, SECOND));
+	assert_int_equal(node->begun, 2);
+	network_check(network);
+	network_destroy(network);
+}
+
+/* --- questions for psns */
+
+/* Node 1 sends a message, and asks so often before. */
+static void asks_before_a_message(struct network *network, unsigned questions)
+{
+	const uint64_t asked = asks_sent(network, 1), begun = network->nodes[0].begun;
+
+	network_send(network, 1, 0, 100);
+	assert_true(network_run(network, SECOND));
+	assert_int_equal(asks_sent(network, 1), asked + questions);
+	assert_int_equal(network->nodes[0].begun, begun + 1);
+	network_check(network);
+}
+
+static void question__comes_once_when_a_psn_has_begun_many_streams(void **state)
+{
+	struct network *network = once_network(true);
+	struct peer *peer;
+
+	(void)state;
+	asks_before_a_message(network, 1);
+	peer = peer_of(network, 1, 0);
+	peer->tx_base = (uint16_t)(peer->tx_stream - PSN_STREAMS + 1);
+	network_pass(network, STREAM_IDLE + SECOND);
+	asks_before_a_message(network, 0);
+	network_pass(network, STREAM_IDLE + SECOND);
+	asks_before_a_message(network, 1);
+	network_pass(network, STREAM_IDLE + SECOND);
+	asks_before_a_message(network, 0);
+	network_destroy(network);
+}
+
+/* A psn was told while the stream of another one was open, and not used. */
+static void question__comes_before_a_psn_that_was_not_used_for_long(void **state)
+{
+	struct network *network = once_network(true);
+
+	(void)state;
+	asks_before_a_message(network, 1);
+	network->nodes[0].transport->generation++;
+	ask(network);
+	network_pass(network, PSN_FRESH + 10 * SECOND);
+	asks_before_a_message(network, 1);
+	network_destroy(network);
+}
+
+/* So long that the time when it was told has wrapped round. Node 0 alone sends meanwhile. */
+static void question__comes_before_a_psn_that_was_not_used_for_very_long(void **state)
+{
+	const uint64_t round = (UINT64_C(1) << (16 + PSN_TICK_SHIFT)) + SECOND;
+	struct network *network = once_network(true);
+	uint64_t end;
+
+	(void)state;
+	network_send(network, 0, 1, 100);
+	assert_true(network_run(network, SECOND));
+	for (end = network->now + round; network->now < end;) {
+		network_pass(network, RTE_MIN(STREAM_IDLE / 2, end - network->now));
+		network_send(network, 0, 1, 100);
+		assert_true(network_run(network, SECOND));
+	}
+	asks_before_a_message(network, 1);
+	network_destroy(network);
+}
+
+/* Node 0 was suspended meanwhile, with its clock. */
+static void question__that_tells_the_same_psn_is_enough(void **state)
+{
+	struct network *network = once_network(true);
+	struct transport *transport = network->nodes[0].transport;
+	uint32_t generation;
+
+	(void)state;
+	asks_before_a_message(network, 1);
+	generation = transport->generation;
+	network_pass(network, PSN_KNOWN + SECOND);
+	transport->generation = generation;
+	transport->generation_at = network->now;
+	asks_before_a_message(network, 1);
+	network_destroy(network);
+}
+
+/* Node 0 has forgotten node 1, whose stream is open, and says so in its answer. */
+static void stream__ends_when_another_psn_is_told(void **state)
+{
+	struct network *network = once_network(false);
+	struct transport *transport = network->nodes[0].transport;
+
+	(void)state;
+	for (unsigned i = 0; i < 8; i++)
+		asks_before_a_message(network, i == 0);
+	transport->generation += 2;
+	peer_forget(transport, peer_of(network, 0, 1));
+	ask(network);
+	asks_before_a_message(network, 0);
+	network_destroy(network);
+}
+
+/* Node 1 has forgotten node 0 and begins with a number that node 0 knows to be over. */
+static void stream__goes_on_under_a_later_number(void **state)
+{
+	struct network *network = once_network(true);
+	struct transport *transport = network->nodes[1].transport;
+	struct peer *peer;
+
+	(void)state;
+	asks_before_a_message(network, 1);
+	peer_forget(transport, peer_of(network, 1, 0));
+	transport->stream = (uint16_t)(transport->stream - 5000);
+	asks_before_a_message(network, 1);
+	peer = peer_of(network, 1, 0);
+	assert_int_equal(network->nodes[1].counters.resets_received, 1);
+	assert_int_equal((uint16_t)(peer->tx_stream - peer->tx_base), 1);
+	assert_int_equal(peer->tx_stream, peer_of(network, 0, 1)->rx_stream);
+	network_destroy(network);
+}
+
+/* Node 1 has forgotten node 0, and its next stream happens to have the number of the open one. */
+static void stream__of_the_same_number_and_another_psn_begins(void **state)
+{
+	struct network *network = once_network(true);
+	struct transport *transport = network->nodes[1].transport;
+	uint16_t number;
+
+	(void)state;
+	asks_before_a_message(network, 1);
+	network->nodes[0].transport->generation++;
+	peer_forget(transport, peer_of(network, 1, 0));
+	number = peer_of(network, 0, 1)->rx_stream;
+	transport->stream = (uint16_t)(number - 1 - transport->now / STREAM_TICK);
+	asks_before_a_message(network, 1);
+	assert_int_equal(peer_of(network, 1, 0)->tx_stream, number);
+	assert_int_equal(network->nodes[0].counters.dropped_stale, 1);
+	all_repeat(network);
+	assert_int_equal(network->nodes[0].begun, 2);
+	network_destroy(network);
+}
+
+/* --- crowds */
+
+#define CROWD      60 /* of which a table for 64 leaves room for 48 */
+#define CROWD_ROOM 64
+
+static struct network *crowd_network(void)
+{
+	struct network *network = network_standard(CROWD, network_seed());
+
+	network->options.secret = (struct secret){.key = {network_seed(), 1}};
+	network->options.peers_max = CROWD_ROOM;
+	network_start(network);
+	return network;
+}
+
+/* Nodes `from` to `to` send node 0 a message, one after the other. */
+static void crowd_sends(struct network *network, unsigned from, unsigned to)
+{
+	for (unsigned i = from; i < to; i++) {
+		network_send(network, i, 0, 100);
+		network_pass(network, 25 * MILLISECOND);
+	}
+}
+
+/* It turns generations so fast that others can be forgotten. */
+static void crowd__finds_room(void **state)
+{
+	struct network *network = crowd_network();
+
+	(void)state;
+	crowd_sends(network, 1, CROWD);
+	assert_true(network_run(network, SECOND));
+	assert_int_equal(network->nodes[0].begun, CROWD - 1);
+	assert_in_range(network->nodes[0].counters.peers_forgotten, 11, 20);
+	network_check(network);
+	network_destroy(network);
+}
+
+/* Those who may take the next stream for the last one are not forgotten. */
+static void crowd__does_not_make_a_number_return(void **state)
+{
+	const uint64_t returns = (UINT64_C(1) << 16) * STREAM_TICK - PSN_KNOWN;
+	struct network *network = crowd_network();
+	const unsigned known = 45;
+
+	(void)state;
+	crowd_sends(network, 1, known);
+	for (unsigned i = 1; i < known; i++)
+		network_send(network, 0, i, 100);
+	assert_true(network_run(network, SECOND));
+	for (unsigned i = 0; i < 4; i++) {
+		network_pass(network, returns / 4 + SECOND);
+		crowd_sends(network, 1, known);
+	}
+	crowd_sends(network, known, CROWD);
+	assert_true(network->nodes[0].counters.peers_forgotten > 0);
+	for (unsigned i = 1; i < known; i++)
+		assert_non_null(peer_of(network, 0, i));
 	network_destroy(network);
 }
 
@@ -522,6 +791,18 @@ int main(void)
 		cmocka_unit_test(generation__goes_on_in_a_process_that_is_alone),
 		cmocka_unit_test(psn__that_is_too_old_is_not_told_after_a_stop),
 		cmocka_unit_test(psn__does_not_return_when_generations_wrap_round),
+		cmocka_unit_test(stream__of_an_earlier_generation_is_not_begun_again),
+		cmocka_unit_test(stream__of_a_process_that_is_known_again_is_not_begun_again),
+		cmocka_unit_test(stream__too_far_from_the_first_of_its_psn_does_not_begin),
+		cmocka_unit_test(question__comes_once_when_a_psn_has_begun_many_streams),
+		cmocka_unit_test(question__comes_before_a_psn_that_was_not_used_for_long),
+		cmocka_unit_test(question__comes_before_a_psn_that_was_not_used_for_very_long),
+		cmocka_unit_test(question__that_tells_the_same_psn_is_enough),
+		cmocka_unit_test(stream__ends_when_another_psn_is_told),
+		cmocka_unit_test(stream__goes_on_under_a_later_number),
+		cmocka_unit_test(stream__of_the_same_number_and_another_psn_begins),
+		cmocka_unit_test(crowd__finds_room),
+		cmocka_unit_test(crowd__does_not_make_a_number_return),
 		cmocka_unit_test(stream__ends_when_its_psns_are_used),
 		cmocka_unit_test(message__ends_in_the_stream_that_it_began_in),
 		cmocka_unit_test(message__that_needs_more_psns_than_a_stream_has_fails),
