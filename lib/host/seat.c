@@ -21,39 +21,43 @@
 #define HELPER_AWAY    (50 * MICROSECOND) /* without a look for frames: the program is elsewhere */
 #define HELPER_NAP     (50 * MICROSECOND) /* the first; doubled while the program drives, up to */
 #define HELPER_NAP_MAX (800 * MICROSECOND)
-#define HELPER_IDLE    (10 * MICROSECOND)  /* empty turns before the helper sleeps */
 #define HELPER_LOOK    (500 * MICROSECOND) /* between looks at a port that cannot signal */
 #define SLEEP_MAX      SECOND
 
 struct helper {
 	struct seat *seat;
 	const struct clock *clock;
-	int set;   /* epoll descriptor that the thread sleeps on: the timer and the port */
+	int set;   /* epoll descriptor that the thread always sleeps on: the timer and the port */
 	int timer; /* S3 */
+	int bell;  /* eventfd that wakes the thread in its place (S4) */
 	_Atomic bool stopping;
-	uint64_t nap; /* the thread's own, ns */
 	/* Of the thread in the seat. */
 	struct segment *segment;
 	bool external;
-	int port;      /* the descriptor of the port in the set; -1: none */
-	bool watches;  /* the port may wake the thread */
-	bool replaced; /* a thread sleeps in its place (S4), */
-	int bell;      /* and is woken by this eventfd */
+	int port;     /* the descriptor of the port in the set; -1: none */
+	bool watches; /* the port may wake the thread by the set */
+	bool relieve; /* the last sleep in its place was a long one */
+	/* when the last one began, ns; any thread reads it */
+	_Atomic uint64_t lent;
 };
+
+static struct timespec time_of(uint64_t ns)
+{
+	return (struct timespec){.tv_sec = (time_t)(ns / SECOND), .tv_nsec = (long)(ns % SECOND)};
+}
 
 /* --- the helper's sleep --- */
 
-/* The thread wakes then, at the latest. */
+/* The thread wakes then, at the latest; 0: no more by the timer. */
 static void helper_set_timer(const struct helper *helper, uint64_t time)
 {
-	const struct itimerspec when = {
-		.it_value = {.tv_sec = (time_t)(time / SECOND), .tv_nsec = (long)(time % SECOND)}};
+	const struct itimerspec when = {.it_value = time_of(time)};
 
 	timerfd_settime(helper->timer, 0, &when, NULL);
 }
 
-/* The thread wakes once when this descriptor becomes readable, or is. Returns false if it
- * cannot. */
+/* The thread wakes once, by the set, when this descriptor becomes readable, or is. Returns false if
+ * it cannot. */
 static bool helper_watch(struct helper *helper, int port)
 {
 	struct epoll_event event = {.events = EPOLLIN | EPOLLONESHOT};
@@ -69,16 +73,21 @@ static bool helper_watch(struct helper *helper, int port)
 	return helper->watches;
 }
 
-static void helper_sleep(const struct helper *helper)
+/* port: -1, or it wakes the thread as well; limit: ns, UINT64_MAX: none. */
+static void helper_sleep(const struct helper *helper, int port, uint64_t limit)
 {
+	struct pollfd descriptors[] = {
+		{.fd = helper->set, .events = POLLIN}, {.fd = port, .events = POLLIN}};
+	const struct timespec time = time_of(limit);
 	struct epoll_event events[2];
-	uint64_t times;
 
-	epoll_wait(helper->set, events, 2, -1);
-	(void)!read(helper->timer, &times, sizeof(times));
+	ppoll(descriptors, 2, limit == UINT64_MAX ? NULL : &time, NULL);
+	/* What the set has told of leaves it. */
+	if (descriptors[0].revents != 0)
+		epoll_wait(helper->set, events, 2, 0);
 }
 
-/* The port is a thread's that sleeps in the helper's place. */
+/* The port does not wake the thread by the set. */
 static void helper_unwatch(struct helper *helper)
 {
 	struct epoll_event event = {.events = 0};
@@ -106,31 +115,28 @@ static uint64_t seat_ready(struct seat *seat, int *port)
 	return 0;
 }
 
-/* The same, at last: leaves an armed seat, whose timer is set. Returns false if somebody has
- * called; then the caller still sits there. */
-static bool seat_leave_armed(struct seat *seat)
+/* For the thread in the seat, which is ready to be left: leaves it armed, or lent. Returns false if
+ * somebody has called; then the port does not signal, and the caller still sits there. */
+static bool seat_leave_as(struct seat *seat, uint32_t state)
 {
-	struct helper *helper = seat->helper;
 	const bool outward = seat->outward;
 	const int cancel = seat->cancel;
 	uint32_t taken = SEAT_TAKEN;
 
-	counter_add(&segment_counters(helper->segment)->sleeps, 1);
+	counter_add(&segment_counters(seat->helper->segment)->sleeps, 1);
 	/* Release: as seat_try_leave(). */
 	if (atomic_compare_exchange_strong_explicit(
-		    &seat->state, &taken, SEAT_ARMED, memory_order_release, memory_order_relaxed)) {
+		    &seat->state, &taken, state, memory_order_release, memory_order_relaxed)) {
 		if (outward)
 			cancel_release(cancel);
 		return true;
 	}
-	helper->replaced = false;
 	engine_interrupt(seat->engine, false);
-	helper_set_timer(helper, HELPER_NAP);
 	return false;
 }
 
-/* For the thread in the seat: arms the seat for the helper and leaves it (S2). Returns false if
- * there is something to do; then the caller still sits there. */
+/* For another thread than the helper, in the seat: arms it for the helper and leaves it (S3).
+ * Returns false if there is something to do; then the caller still sits there. */
 static bool seat_arm(struct seat *seat)
 {
 	struct helper *helper = seat->helper;
@@ -142,30 +148,74 @@ static bool seat_arm(struct seat *seat)
 	if (!helper_watch(helper, port) && helper->external && leisure > HELPER_LOOK)
 		leisure = HELPER_LOOK;
 	helper_set_timer(helper, leisure);
-	return seat_leave_armed(seat);
+	if (seat_leave_as(seat, SEAT_ARMED))
+		return true;
+	helper_set_timer(helper, HELPER_NAP);
+	return false;
 }
 
-/* After an armed seat was taken. */
-static void seat_disarm(struct seat *seat)
+/* Takes a seat that is `from`, armed or lent, and writes what it was there. Returns false if it is
+ * neither any more. */
+static bool seat_take_from(struct seat *seat, uint32_t *from)
+{
+	while (*from >= SEAT_ARMED)
+		if (atomic_compare_exchange_weak_explicit(&seat->state, from, SEAT_TAKEN,
+			    memory_order_acquire, memory_order_relaxed))
+			return true;
+	return false;
+}
+
+/* After a seat that was `from` was taken, by another thread than the helper. */
+static void seat_disarm(struct seat *seat, uint32_t from)
+{
+	seat_own(seat);
+	engine_interrupt(seat->engine, false);
+	if (from != SEAT_LENT)
+		helper_set_timer(seat->helper, HELPER_NAP); /* S3 */
+}
+
+/* Has the place been lent for so long that the helper need not nap meanwhile? Any answer is safe,
+ * and any thread may ask. */
+static bool helper_lent_long(const struct helper *helper)
+{
+	return clock_now(helper->clock) -
+		       atomic_load_explicit(&helper->lent, memory_order_relaxed) >=
+	       HELPER_NAP_MAX;
+}
+
+/* Leaves the seat, which is ready to be left, to the caller's sleep. After a long one the next one
+ * may be as long: then a helper that naps does not wake to see it. Returns false as
+ * seat_leave_as(). */
+static bool seat_lend(struct seat *seat)
 {
 	struct helper *helper = seat->helper;
 
-	seat_own(seat);
-	engine_interrupt(seat->engine, false);
-	if (helper->replaced)
-		eventfd_write(helper->bell, 1); /* S4 */
-	helper->replaced = false;
+	helper_unwatch(helper);
+	atomic_store_explicit(&helper->lent, clock_now(helper->clock), memory_order_relaxed);
+	if (!helper->relieve)
+		return seat_leave_as(seat, SEAT_LENT);
+	helper_set_timer(helper, 0);
+	if (seat_leave_as(seat, SEAT_RELIEVED))
+		return true;
+	helper_set_timer(helper, HELPER_NAP);
+	return false;
+}
+
+/* The same by another thread than the one that it was lent to. */
+static void seat_seize(struct seat *seat, uint32_t from)
+{
+	seat_disarm(seat, from);
+	if (from != SEAT_ARMED)
+		eventfd_write(seat->helper->bell, 1); /* S4 */
 }
 
 bool seat_take_armed(struct seat *seat)
 {
-	uint32_t armed = SEAT_ARMED;
+	uint32_t from = atomic_load_explicit(&seat->state, memory_order_relaxed);
 
-	if (!atomic_compare_exchange_strong_explicit(
-		    &seat->state, &armed, SEAT_TAKEN, memory_order_acquire, memory_order_relaxed))
+	if (!seat_take_from(seat, &from))
 		return false;
-	seat_disarm(seat);
-	helper_set_timer(seat->helper, HELPER_NAP);
+	seat_seize(seat, from);
 	return true;
 }
 
@@ -195,12 +245,10 @@ void seat_call(struct seat *seat)
 			continue;
 		if (sits)
 			return;
-		if (state == SEAT_ARMED) {
-			seat_disarm(seat);
-			helper_set_timer(seat->helper, HELPER_NAP);
-		} else {
+		if (state >= SEAT_ARMED)
+			seat_seize(seat, state);
+		else
 			seat_own(seat);
-		}
 		seat_turn(seat);
 		return;
 	}
@@ -220,13 +268,12 @@ unsigned seat_rest(struct seat *seat)
 	return helped;
 }
 
-/* Sleeps beside an armed seat. */
-static void sleep_armed(const struct helper *helper, int port, uint64_t limit)
+/* Sleeps beside a seat that is lent to the caller. */
+static void sleep_lent(const struct helper *helper, int port, uint64_t limit)
 {
 	struct pollfd descriptors[] = {
 		{.fd = helper->bell, .events = POLLIN}, {.fd = port, .events = POLLIN}};
-	const struct timespec time = {
-		.tv_sec = (time_t)(limit / SECOND), .tv_nsec = (long)(limit % SECOND)};
+	const struct timespec time = time_of(limit);
 	eventfd_t rung;
 
 	ppoll(descriptors, 2, &time, NULL);
@@ -234,18 +281,15 @@ static void sleep_armed(const struct helper *helper, int port, uint64_t limit)
 		eventfd_read(helper->bell, &rung);
 }
 
-/* Returns false if another thread has the seat by now, which has woken the caller (S4). */
+/* Returns false if another thread has taken the seat since, which has woken the caller (S4). */
 static bool seat_take_back(struct seat *seat)
 {
-	uint32_t armed = SEAT_ARMED;
+	uint32_t from = atomic_load_explicit(&seat->state, memory_order_relaxed);
 
-	if (!atomic_compare_exchange_strong_explicit(
-		    &seat->state, &armed, SEAT_TAKEN, memory_order_acquire, memory_order_relaxed))
+	if (from == SEAT_ARMED || !seat_take_from(seat, &from))
 		return false;
-	seat->helper->replaced = false;
-	seat_own(seat);
-	engine_interrupt(seat->engine, false);
-	helper_set_timer(seat->helper, HELPER_NAP);
+	seat_disarm(seat, from);
+	seat->helper->relieve = helper_lent_long(seat->helper);
 	return true;
 }
 
@@ -266,16 +310,13 @@ static enum seat_slept seat_sleep_in(
 		seat_leave(seat);
 		return slept;
 	}
-	helper_unwatch(helper);
-	helper->replaced = true;
-	helper_set_timer(helper, leisure + HELPER_NAP_MAX);
-	if (!seat_leave_armed(seat)) {
+	if (!seat_lend(seat)) {
 		seat_leave(seat);
 		return SEAT_WORKED;
 	}
 	slept = look(context) ? SEAT_FOUND : SEAT_SLEPT;
 	if (slept == SEAT_SLEPT)
-		sleep_armed(helper, port, leisure < limit ? leisure : limit);
+		sleep_lent(helper, port, leisure < limit ? leisure : limit);
 	if (seat_take_back(seat)) {
 		if (slept == SEAT_SLEPT && engine_look(seat->engine) != 0)
 			slept = SEAT_WORKED;
@@ -317,24 +358,37 @@ bool seat_shares_cpu(struct seat *seat)
 
 /* --- the helper --- */
 
-/* *armed: the seat was armed. Returns false if the program drives. */
+/* May the helper sleep until its timer is set? */
+static bool helper_is_relieved(const struct helper *helper)
+{
+	struct seat *seat = helper->seat;
+	uint32_t state = atomic_load_explicit(&seat->state, memory_order_relaxed);
+
+	/* Nothing is published here: the thread that takes the seat learns the state alone. */
+	return state == SEAT_RELIEVED ||
+	       (state == SEAT_LENT && helper_lent_long(helper) &&
+		       atomic_compare_exchange_strong_explicit(&seat->state, &state, SEAT_RELIEVED,
+			       memory_order_relaxed, memory_order_relaxed));
+}
+
+/* *armed: the seat was armed. Returns false if the program has it. */
 static bool helper_take(struct seat *seat, bool *armed)
 {
 	uint32_t state = SEAT_ARMED;
 
 	*armed = atomic_compare_exchange_strong_explicit(
 		&seat->state, &state, SEAT_TAKEN, memory_order_acquire, memory_order_relaxed);
-	if (!*armed)
-		return seat_take(seat);
-	seat_disarm(seat);
-	return true;
+	if (*armed) {
+		seat_own(seat);
+		engine_interrupt(seat->engine, false);
+		return true;
+	}
+	return state == SEAT_FREE && seat_take_free(seat);
 }
 
 /* A turn of a seat that the helper has taken. *turn: the time of its last turn, 0 before the first.
- * *idle: since when it has found nothing. Returns false if the program drives, or the engine is
- * going. */
-static bool helper_turn(
-	const struct helper *helper, bool armed, uint64_t *turn, uint64_t *idle, uint64_t now)
+ * *work: how much was done. Returns false if the program drives, or the engine is going. */
+static bool helper_turn(const struct helper *helper, bool armed, uint64_t *turn, unsigned *work)
 {
 	struct engine *engine = helper->seat->engine;
 	uint64_t looked;
@@ -342,28 +396,43 @@ static bool helper_turn(
 	if (!engine)
 		return false;
 	looked = engine_turn(engine);
-	if (*turn != 0 ? looked != *turn : !armed && looked + HELPER_AWAY > now)
+	if (*turn != 0 ? looked != *turn
+		       : !armed && looked + HELPER_AWAY > clock_now(helper->clock))
 		return false;
-	if (engine_poll(engine) != 0)
-		*idle = 0;
-	else if (*idle == 0)
-		*idle = now;
+	*work = engine_poll(engine);
 	*turn = engine_turn(engine);
 	return true;
 }
 
-/* Returns true when there is nothing to do and the seat is armed, false when the program drives. */
-static bool helper_turns(struct helper *helper)
+/* Arms the seat, in which the helper sits, and sleeps (S3). Returns false if there is something to
+ * do; then it still sits there. */
+static bool helper_rest(struct helper *helper)
+{
+	int port;
+	uint64_t leisure = seat_ready(helper->seat, &port);
+
+	if (leisure == 0)
+		return false;
+	if (port < 0 && helper->external && leisure > HELPER_LOOK)
+		leisure = HELPER_LOOK;
+	if (!seat_leave_as(helper->seat, SEAT_ARMED))
+		return false;
+	helper_sleep(helper, port, leisure);
+	return true;
+}
+
+/* Serves the seat while the program does not, and sleeps on the port when there is nothing to do.
+ * Returns false at once if the program drives; true: the helper has slept so. */
+static bool helper_serve(struct helper *helper)
 {
 	struct seat *seat = helper->seat;
-	uint64_t turn = 0, idle = 0;
+	uint64_t turn = 0;
+	unsigned work = 0;
 	bool armed, goes = true;
 
 	while (goes && helper_take(seat, &armed)) {
-		uint64_t now = clock_now(helper->clock);
-
-		goes = helper_turn(helper, armed, &turn, &idle, now);
-		if (goes && idle != 0 && now - idle >= HELPER_IDLE && seat_arm(seat))
+		goes = helper_turn(helper, armed, &turn, &work);
+		if (goes && work == 0 && helper_rest(helper))
 			return true;
 		seat_leave(seat);
 		rte_pause();
@@ -374,17 +443,20 @@ static bool helper_turns(struct helper *helper)
 void helper_run(void *argument)
 {
 	struct helper *helper = argument;
+	uint64_t nap = HELPER_NAP;
 
 	while (!atomic_load_explicit(&helper->stopping, memory_order_acquire)) {
-		if (helper_turns(helper)) {
-			helper->nap = HELPER_NAP;
+		if (helper_is_relieved(helper)) {
+			helper_sleep(helper, -1, UINT64_MAX);
+			nap = HELPER_NAP;
+		} else if (helper_serve(helper)) {
+			nap = HELPER_NAP;
 		} else {
 			/* Twice as long while the program drives. */
-			helper_set_timer(helper, helper->nap);
-			if (helper->nap < HELPER_NAP_MAX)
-				helper->nap *= 2;
+			helper_sleep(helper, -1, nap);
+			if (nap < HELPER_NAP_MAX)
+				nap *= 2;
 		}
-		helper_sleep(helper);
 	}
 }
 
@@ -392,7 +464,8 @@ struct helper *helper_create(
 	struct seat *seat, struct segment *segment, bool external, const struct clock *clock)
 {
 	struct helper *helper = calloc(1, sizeof(*helper));
-	struct epoll_event event = {.events = EPOLLIN};
+	/* Each time it ends is told once, without being read. */
+	struct epoll_event event = {.events = EPOLLIN | EPOLLET};
 
 	if (!helper)
 		return NULL;
@@ -402,7 +475,6 @@ struct helper *helper_create(
 		.set = epoll_create1(EPOLL_CLOEXEC),
 		.timer = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC),
 		.bell = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC),
-		.nap = HELPER_NAP,
 		.segment = segment,
 		.external = external,
 		.port = -1,

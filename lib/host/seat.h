@@ -5,31 +5,32 @@
  * With PTL_PROGRESS=inline the program's own calls drive, and there is no helper. With both they
  * drive as well, and the helper sleeps:
  *
- *     FREE    a thread has just left. The helper is awake, or its timer ends within a millisecond.
- *             If nobody has looked for frames for HELPER_AWAY by then, the helper takes the seat
- *     ARMED   the port wakes the helper for a frame, its timer for what the engine has to do at a
- *             certain time
- *     TAKEN   a thread drives. The port signals nothing
- *     CALLED  taken, and commands were put into the ring since
+ *     FREE      a thread has just left. The helper is awake, or wakes within a millisecond. If
+ *               nobody has looked for frames for HELPER_AWAY by then, the helper takes the seat
+ *     ARMED     the port wakes the helper for a frame, and the time for what the engine has to do
+ *     TAKEN     a thread drives. The port signals nothing
+ *     CALLED    taken, and commands were put into the ring since
+ *     LENT      the port and the time wake a thread of the program that sleeps in the helper's
+ *               place. The helper is awake, or wakes within a millisecond
+ *     RELIEVED  lent, and the helper may sleep until its timer is set
  *
  * S1. A command that was put into the ring while another thread sat in the seat is carried out by
  *     that thread before it gives the seat up for good, or by the thread that put it there: a
  *     thread can leave only a seat that no other has called since.
  *
- * S2. With a helper no frame, command or timer is left unserved: in each of the four states
- *     somebody is awake, or will be. The thread that arms the seat sits in it, has the port signal,
- *     then takes a turn of the engine, which finds what came before, and then sets the timer.
- *     Whoever takes an armed seat sets the timer before it leaves. The helper sleeps only after it
- *     has armed the seat or has set the timer to at most HELPER_NAP_MAX.
+ * S2. With a helper no frame, command or timer is left unserved: in each of the six states
+ *     somebody is awake, or will be. The thread that arms or lends the seat sits in it, has the
+ *     port signal, and then takes a turn of the engine, which finds what came before.
  *
- *     A thread that waits for an event may sleep in the helper's place: the port then wakes this
- *     thread, and the helper's timer ends a millisecond later than what is due.
+ * S3. The helper sleeps for at most HELPER_NAP_MAX, but for two cases. It has armed the seat
+ *     itself: then it sleeps on the port as well, until something is due. Or it has seen a relieved
+ *     seat, or made a lent one so. A thread that takes an armed or a relieved seat sets the timer,
+ *     which ends that sleep, and one that takes a lent seat need not: the swap of the state tells
+ *     which it was. A thread that arms the seat for the helper while that naps sets the timer to
+ *     what is due, and adds the port to what the nap waits for.
  *
- * S3. The timer is set to more than HELPER_NAP_MAX only by a thread that sits in the seat and arms
- *     it.
- *
- * S4. One thread at a time sleeps in the helper's place. Another one that takes the armed seat
- *     wakes it, because it may have what the sleeper waits for.
+ * S4. One thread at a time sleeps in the helper's place. Another one that takes the seat wakes it,
+ *     because it may have what the sleeper waits for.
  *
  * S5. A thread in the seat is not ended by pthread_cancel(): a port that leads out of the process
  *     makes system calls, which are cancellation points.
@@ -48,7 +49,8 @@
 
 struct helper;
 
-enum seat_state { SEAT_FREE, SEAT_TAKEN, SEAT_CALLED, SEAT_ARMED };
+/* From SEAT_ARMED on nobody sits there, and the port signals. */
+enum seat_state { SEAT_FREE, SEAT_TAKEN, SEAT_CALLED, SEAT_ARMED, SEAT_LENT, SEAT_RELIEVED };
 
 /* Never freed. */
 struct seat {
@@ -70,21 +72,29 @@ static inline void seat_own(struct seat *seat)
 		engine_own(seat->engine);
 }
 
-/* Takes a seat that is armed. Returns false if it is armed no more. */
+/* Takes a seat that is armed or lent. Returns false if it is neither any more. */
 bool seat_take_armed(struct seat *seat) CORE_API(seat_take_armed);
 
-/* Returns false if somebody else sits there. */
-static inline bool seat_take(struct seat *seat)
+/* Takes a seat that is free. Returns false if it is not. */
+static inline bool seat_take_free(struct seat *seat)
 {
-	uint32_t free = atomic_load_explicit(&seat->state, memory_order_relaxed);
+	uint32_t free = SEAT_FREE;
 
-	if (free != SEAT_FREE)
-		return free == SEAT_ARMED && seat_take_armed(seat);
 	if (!atomic_compare_exchange_strong_explicit(
 		    &seat->state, &free, SEAT_TAKEN, memory_order_acquire, memory_order_relaxed))
 		return false;
 	seat_own(seat);
 	return true;
+}
+
+/* Returns false if somebody else sits there. */
+static inline bool seat_take(struct seat *seat)
+{
+	uint32_t state = atomic_load_explicit(&seat->state, memory_order_relaxed);
+
+	if (state == SEAT_FREE)
+		return seat_take_free(seat);
+	return state >= SEAT_ARMED && seat_take_armed(seat);
 }
 
 /* Gives the seat up; false: somebody has called meanwhile, and the engine must have another turn

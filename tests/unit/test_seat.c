@@ -3,11 +3,15 @@
  * that only counts. Under ThreadSanitizer also: that it is one thread at a time. */
 #include <pthread.h>
 #include <sched.h>
+#include <poll.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/timerfd.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -109,17 +113,28 @@ static void *run(void *helper)
 	return NULL;
 }
 
-static void helped_start(struct helped *helped, int port)
+/* All but the helper's thread. */
+static void helped_make(struct helped *helped, int port, const struct clock *clock)
 {
 	*helped = (struct helped){.engine = fake_engine_create(), .port = port};
 	atomic_store(&helped->engine->descriptor, port + 1);
 	helped->submission =
 		(struct submission){.ring = helped->engine->segment, .seat = &helped->seat};
-	helped->helper = helper_create(&helped->seat, helped->engine->segment, true, &test_clock);
+	helped->helper = helper_create(&helped->seat, helped->engine->segment, true, clock);
 	assert_non_null(helped->helper);
 	helped->seat.engine = helped->engine;
 	helped->seat.helper = helped->helper;
-	assert_int_equal(pthread_create(&helped->thread, NULL, run, helped->helper), 0);
+}
+
+static void helped_start_as(struct helped *helped, int port, void *(*body)(void *helper))
+{
+	helped_make(helped, port, &test_clock);
+	assert_int_equal(pthread_create(&helped->thread, NULL, body, helped->helper), 0);
+}
+
+static void helped_start(struct helped *helped, int port)
+{
+	helped_start_as(helped, port, run);
 }
 
 static void helped_stop(struct helped *helped)
@@ -136,9 +151,10 @@ static void helped_stop(struct helped *helped)
 		close(helped->port);
 }
 
+/* For the helper, or for a thread in its place. */
 static bool is_armed(struct helped *helped)
 {
-	return atomic_load(&helped->seat.state) == SEAT_ARMED;
+	return atomic_load(&helped->seat.state) >= SEAT_ARMED;
 }
 
 static uint64_t sleeps(const struct helped *helped)
@@ -475,6 +491,183 @@ static void helper_run__among_threads_leaves_nothing_unserved(void **state)
 	helped_stop(&helped);
 }
 
+/* --- what a sleep costs */
+
+/* System calls of the sleeps of one thread. */
+struct calls {
+	_Atomic unsigned polls, timers, sets;
+};
+static struct calls of_program, of_helper;
+static _Thread_local struct calls *calls = &of_program;
+
+int __wrap_ppoll(
+	struct pollfd *polled, nfds_t count, const struct timespec *limit, const sigset_t *signals);
+int __real_ppoll(
+	struct pollfd *polled, nfds_t count, const struct timespec *limit, const sigset_t *signals);
+int __wrap_ppoll(
+	struct pollfd *polled, nfds_t count, const struct timespec *limit, const sigset_t *signals)
+{
+	atomic_fetch_add(&calls->polls, 1);
+	return __real_ppoll(polled, count, limit, signals);
+}
+
+int __wrap_timerfd_settime(
+	int fd, int flags, const struct itimerspec *time, struct itimerspec *before);
+int __real_timerfd_settime(
+	int fd, int flags, const struct itimerspec *time, struct itimerspec *before);
+int __wrap_timerfd_settime(
+	int fd, int flags, const struct itimerspec *time, struct itimerspec *before)
+{
+	atomic_fetch_add(&calls->timers, 1);
+	return __real_timerfd_settime(fd, flags, time, before);
+}
+
+int __wrap_epoll_ctl(int set, int what, int fd, struct epoll_event *event);
+int __real_epoll_ctl(int set, int what, int fd, struct epoll_event *event);
+int __wrap_epoll_ctl(int set, int what, int fd, struct epoll_event *event)
+{
+	atomic_fetch_add(&calls->sets, 1);
+	return __real_epoll_ctl(set, what, fd, event);
+}
+
+int __wrap_epoll_wait(int set, struct epoll_event *events, int count, int limit);
+int __real_epoll_wait(int set, struct epoll_event *events, int count, int limit);
+int __wrap_epoll_wait(int set, struct epoll_event *events, int count, int limit)
+{
+	atomic_fetch_add(&calls->sets, 1);
+	return __real_epoll_wait(set, events, count, limit);
+}
+
+static void calls_forget(struct calls *of)
+{
+	atomic_store(&of->polls, 0);
+	atomic_store(&of->timers, 0);
+	atomic_store(&of->sets, 0);
+}
+
+static void *run_counted(void *helper)
+{
+	calls = &of_helper;
+	helper_run(helper);
+	return NULL;
+}
+
+/* Nobody else has the seat, so each frame wakes the helper once. */
+static void helper_run__sleeps_by_one_call(void **state)
+{
+	const unsigned frames = 50;
+	struct helped helped;
+	uint64_t start;
+
+	(void)state;
+	helped_start_as(&helped, eventfd(0, EFD_NONBLOCK), run_counted);
+	WAIT_FOR(is_armed(&helped));
+	calls_forget(&of_helper);
+	start = fake_now(NULL);
+	for (unsigned i = 1; i <= frames; i++) {
+		fake_frame(helped.engine);
+		WAIT_FOR(atomic_load(&helped.engine->served) == i && is_armed(&helped));
+	}
+	/* It wakes each second as well, and may be about to sleep. */
+	assert_true(atomic_load(&of_helper.polls) <=
+		    frames + 1 + 2 * (fake_now(NULL) - start) / SECOND);
+	assert_int_equal(atomic_load(&of_helper.timers), 0);
+	assert_int_equal(atomic_load(&of_helper.sets), 0);
+	helped_stop(&helped);
+}
+
+/* Sends a frame once the seat is in the given state. */
+struct sender {
+	struct helped *helped;
+	uint32_t state;
+};
+
+static void *frame_when(void *context)
+{
+	const struct sender *sender = context;
+	struct helped *helped = sender->helped;
+
+	calls = &of_helper;
+	WAIT_FOR(atomic_load(&helped->seat.state) == sender->state);
+	fake_frame(helped->engine);
+	return NULL;
+}
+
+static void sleep_until_frame(struct sender *sender)
+{
+	pthread_t thread;
+	enum seat_slept slept;
+
+	assert_int_equal(pthread_create(&thread, NULL, frame_when, sender), 0);
+	do
+		slept = seat_sleep(&sender->helped->seat, look_finds, &finds_nothing, 100 * SECOND);
+	while (slept == SEAT_UNSLEPT);
+	assert_int_equal(slept, SEAT_WORKED);
+	pthread_join(thread, NULL);
+}
+
+static uint64_t step; /* of the helper's time, with each look */
+
+static uint64_t now_by_steps(void *context)
+{
+	static uint64_t now;
+
+	(void)context;
+	return now += step;
+}
+
+/* Sleeps that are so long, by the helper's clock; the helper has no thread. */
+static void check_calls(uint64_t each, unsigned timers)
+{
+	static const struct clock clock = {.now = now_by_steps};
+	struct helped helped;
+	struct sender sender = {&helped, each < MILLISECOND ? SEAT_LENT : SEAT_RELIEVED};
+
+	step = each;
+	helped_make(&helped, eventfd(0, EFD_NONBLOCK), &clock);
+	seat_sleep(&helped.seat, look_finds, &finds, SECOND);
+	calls_forget(&of_program);
+	for (unsigned i = 1; i <= 10; i++)
+		sleep_until_frame(&sender);
+	assert_int_equal(atomic_load(&of_program.polls), 10);
+	assert_int_equal(atomic_load(&of_program.timers), 10 * timers);
+	assert_int_equal(atomic_load(&of_program.sets), 0);
+	helper_destroy(helped.helper);
+	fake_engine_destroy(helped.engine);
+	close(helped.port);
+}
+
+static void seat_sleep__that_is_short_costs_one_call(void **state)
+{
+	(void)state;
+	check_calls(100 * MICROSECOND, 0);
+}
+
+/* Else the helper would wake from its nap, only to see that the seat is lent. */
+static void seat_sleep__that_is_long_sets_the_timer(void **state)
+{
+	(void)state;
+	check_calls(MILLISECOND, 2);
+}
+
+/* S3. */
+static void seat_sleep__sets_the_timer_of_a_helper_that_was_relieved(void **state)
+{
+	struct helped helped;
+	struct sender sender = {&helped, SEAT_RELIEVED};
+
+	(void)state;
+	helped_start(&helped, eventfd(0, EFD_NONBLOCK));
+	for (unsigned i = 1; i <= 20; i++) {
+		sleep_until_frame(&sender);
+		assert_int_equal(atomic_load(&helped.engine->served), 2 * i - 1);
+		/* The program is elsewhere from here on. */
+		fake_frame(helped.engine);
+		WAIT_FOR(atomic_load(&helped.engine->served) == 2 * i);
+	}
+	helped_stop(&helped);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -496,6 +689,10 @@ int main(void)
 		cmocka_unit_test(helper_run__keeps_away_while_the_program_drives),
 		cmocka_unit_test(seat_call__of_an_armed_seat_strands_no_command),
 		cmocka_unit_test(helper_run__among_threads_leaves_nothing_unserved),
+		cmocka_unit_test(helper_run__sleeps_by_one_call),
+		cmocka_unit_test(seat_sleep__that_is_short_costs_one_call),
+		cmocka_unit_test(seat_sleep__that_is_long_sets_the_timer),
+		cmocka_unit_test(seat_sleep__sets_the_timer_of_a_helper_that_was_relieved),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
