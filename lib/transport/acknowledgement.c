@@ -107,9 +107,9 @@ static void slot_deliver(
 	flight_forget(transport, peer, psn);
 }
 
-/* Everything before ack has arrived, and nothing out of order ever since the flight was calm. Saves
+/* Everything before ack has arrived, and nothing out of order since the flight has no gap. Saves
  * 3.1 % of the instructions of a put, compared with cumulative_read(). */
-static inline unsigned calm_read(struct transport *transport, struct peer *peer, uint32_t ack)
+static inline unsigned gapless_read(struct transport *transport, struct peer *peer, uint32_t ack)
 {
 	struct flight *flight = peer->flight;
 	const struct slot *last = &flight->slots[(ack - 1) % FRAME_WINDOW];
@@ -193,7 +193,7 @@ static __rte_noinline unsigned disturbed_read(struct transport *transport, const
 }
 
 /* Is all that is in flight on its way in order again? */
-static void flight_calm(struct peer *peer)
+static void flight_gapless(struct peer *peer)
 {
 	struct flight *flight = peer->flight;
 
@@ -342,7 +342,7 @@ static inline void note_read(struct transport *transport, const struct note *not
 	if (peer->flight)
 		delivered = peer->flight->disturbed || note->sack
 				    ? disturbed_read(transport, note)
-				    : calm_read(transport, peer, note->ack);
+				    : gapless_read(transport, peer, note->ack);
 	if (delivered > 0) {
 		note_progress(transport, note, delivered);
 		if (peer->tx_una == peer->tx_next) {
@@ -350,7 +350,7 @@ static inline void note_read(struct transport *transport, const struct note *not
 		} else if (peer->flight->disturbed) {
 			if (peer->flight->rack_sent != 0)
 				recovery_detect(transport, peer);
-			flight_calm(peer);
+			flight_gapless(peer);
 		}
 	}
 	if (sender_has_work(peer))

@@ -17,7 +17,7 @@ enum step {
 #define QUANTUM 8 /* frames of one peer in a row */
 
 /* Sends what waits for a peer, if it makes one usual frame. STEP_NOTHING: it does not. */
-enum step sender_straight(struct transport *transport, struct peer *peer);
+enum step sender_fast(struct transport *transport, struct peer *peer);
 /* Peers have their turns; the first one's is as long as `quantum` says. */
 unsigned sender_turns(struct transport *transport, unsigned budget, unsigned quantum);
 
@@ -31,7 +31,7 @@ static inline unsigned sender_run(struct transport *transport, unsigned budget)
 
 	if (transport->ready_count == 0 || budget == 0)
 		return budget;
-	step = sender_straight(transport, peer);
+	step = sender_fast(transport, peer);
 	if (step <= STEP_LAST)
 		budget--;
 	if (step == STEP_LAST)

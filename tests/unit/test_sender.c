@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* test_sender.c - whether frames that go straight are those of the general way. */
+/* test_sender.c - whether frames that take the fast path are those of the general way. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -91,7 +91,7 @@ static uint64_t conversation(uint64_t seed, bool plain, bool quiet)
 	return trail;
 }
 
-static void straight__frames_are_those_of_the_general_way(void **state)
+static void fast__frames_are_those_of_the_general_way(void **state)
 {
 	uint64_t seed;
 
@@ -223,7 +223,7 @@ static void send__tears_no_message_that_fits_into_a_frame(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(straight__frames_are_those_of_the_general_way),
+		cmocka_unit_test(fast__frames_are_those_of_the_general_way),
 		cmocka_unit_test(send__while_many_share_a_frame_few_leave_alone),
 		cmocka_unit_test(send__tears_no_message_that_fits_into_a_frame),
 		cmocka_unit_test(send__fills_frames_for_a_port_that_joins_them),
