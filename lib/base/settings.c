@@ -811,6 +811,14 @@ bool setting_is_given(enum setting setting)
 	return setting_values[setting].text != NULL;
 }
 
+const char *setting_environment(enum setting setting)
+{
+	const struct setting_description *description = setting_describe(setting);
+	const char *text = getenv(description->name);
+
+	return text ? text : description->fallback;
+}
+
 static bool setting_is_set(enum setting setting)
 {
 	return strcmp(setting_text(setting), setting_describe(setting)->fallback) != 0;

@@ -19,7 +19,7 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 HEAD_LINES = 30
 COVERS = re.compile(r"Covers: ((?:[\w./-]+\.c,? )*[\w./-]+\.c)\.")
-FRONT_ENDS = ("adi", "messages", "mx", "p3", "p4")
+FRONT_ENDS = ("adi", "fi", "messages", "mx", "p3", "p4")
 INCLUDE = re.compile(r"^#include <([\w-]+)/", re.MULTILINE)
 HEADER = re.compile(r"^#include <((?:postern|portals|mx|myriexpress)[\w/-]*\.h)>", re.MULTILINE)
 GASNET_HEADERS = {"portals4.h", "portals4/pmi.h"}
@@ -33,7 +33,7 @@ BELOW = {room: CORE[at + 1:] for at, room in enumerate(CORE)} | {"pmd-glue": ["b
 BELOW |= {"job": ["transport", "wire", "base"], "engine": ["transport", "match", "wire", "base"]}
 BELOW |= {"transport": ["wire", "base"], "match": ["base"], "host": BELOW["host"] + ["pmd-glue"]}
 BELOW |= {"runtime": BELOW["job"] + ["job"], "gasnet": []}
-BELOW |= {"mx": CORE + ["messages"], "adi": CORE + ["messages"]}
+BELOW |= {"mx": CORE + ["messages"], "adi": CORE + ["messages"], "fi": CORE + ["messages"]}
 
 
 def head_words(path):

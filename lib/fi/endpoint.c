@@ -1,0 +1,398 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* endpoint.c - endpoints: opened without a device, bound, and enabled, which opens an interface. */
+#include <fi/state.h>
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <base/clock.h>
+#include <base/log.h>
+#include <base/moment.h>
+#include <base/settings.h>
+#include <engine/segment.h>
+#include <host/interface.h>
+#include <host/linger.h>
+
+#define MESSAGES_SPACE 2
+#define PIDS           (UINT32_C(1) << 24)
+#define PID_TRIES      64
+#define EAGER          32768
+#define KEPT_SHARE                                                                                 \
+	4096 /* messages of a peer that nobody has asked for; memory is used as they come */
+#define KEPT_BYTES (UINT64_C(16) << 20)
+
+void endpoint_progress(struct endpoint *endpoint)
+{
+	(void)messages_progress(endpoint->messages);
+	peers_progress(endpoint);
+}
+
+/* --- binding */
+
+/* The endpoint's place in a queue for one direction, or for both. */
+static int queue_bind(struct endpoint *endpoint, struct cq *cq, uint64_t flags)
+{
+	const bool selective = (flags & FI_SELECTIVE_COMPLETION) != 0;
+
+	if (cq->domain != endpoint->domain)
+		return -FI_EDOMAIN;
+	if (!(flags & (FI_TRANSMIT | FI_RECV)) ||
+		(flags & ~(FI_TRANSMIT | FI_RECV | FI_SELECTIVE_COMPLETION)) != 0)
+		return -FI_EBADFLAGS;
+	if ((flags & FI_TRANSMIT && endpoint->tx.cq) || (flags & FI_RECV && endpoint->rx.cq))
+		return -FI_EINVAL;
+	if (flags & FI_TRANSMIT) {
+		endpoint->tx.cq = cq;
+		endpoint->tx.selective = selective;
+		cq->bound += endpoint->tx_size;
+		cq->uses++;
+	}
+	if (flags & FI_RECV) {
+		endpoint->rx.cq = cq;
+		endpoint->rx.selective = selective;
+		cq->bound += endpoint->rx_size;
+		cq->uses++;
+	}
+	return 0;
+}
+
+static int endpoint_bind(struct fid *fid, struct fid *bound, uint64_t flags)
+{
+	struct endpoint *endpoint = endpoint_of(fid);
+	int result = 0;
+
+	if (endpoint->enabled)
+		return -FI_EOPBADSTATE;
+	domain_enter(endpoint->domain);
+	switch (bound->fclass) {
+	case FI_CLASS_CQ:
+		result = queue_bind(endpoint, object_of(bound, struct cq), flags);
+		break;
+	case FI_CLASS_AV:
+		if (endpoint->av || object_of(bound, struct av)->domain != endpoint->domain) {
+			result = -FI_EINVAL;
+			break;
+		}
+		endpoint->av = object_of(bound, struct av);
+		endpoint->av->uses++;
+		break;
+	case FI_CLASS_EQ:
+		if (endpoint->eq) {
+			result = -FI_EINVAL;
+			break;
+		}
+		endpoint->eq = object_of(bound, struct eq);
+		atomic_fetch_add(&endpoint->eq->uses, 1);
+		break;
+	case FI_CLASS_CNTR:
+		result = -FI_ENOSYS;
+		break;
+	default:
+		result = -FI_EINVAL;
+	}
+	domain_leave(endpoint->domain);
+	return result;
+}
+
+/* --- enabling */
+
+/* An interface under a process id that nobody has on this node. */
+static enum answer interface_make(struct endpoint *endpoint)
+{
+	static _Atomic uint32_t last;
+	const struct segment_limits none = {0};
+	enum answer answer = ANSWER_TAKEN;
+
+	for (unsigned i = 0; i < PID_TRIES && answer == ANSWER_TAKEN; i++) {
+		uint32_t pid = FI_PROCESS |
+			       (((uint32_t)getpid() + atomic_fetch_add(&last, 1)) & (PIDS - 1));
+
+		library_lock();
+		answer = interface_open_beside(&fi_front, endpoint->domain->device, pid, true,
+			&none, &endpoint->interface);
+		if (answer == ANSWER_OK) {
+			const struct interface *interface =
+				&interfaces[handle_interface(endpoint->interface)];
+
+			endpoint->self = (struct address){.magic = ADDRESS_MAGIC,
+				.version = ADDRESS_VERSION,
+				.kind = endpoint->domain->kind,
+				.nid = interface->self.nid,
+				.pid = interface->self.pid,
+				.life = interface->incarnation,
+				.place = endpoint->domain->place};
+		}
+		library_unlock();
+	}
+	return answer;
+}
+
+static enum answer messages_make(struct endpoint *endpoint)
+{
+	const struct messages_options options = {
+		.front = &fi_front,
+		.interface = endpoint->interface,
+		.space = MESSAGES_SPACE,
+		.classes = 2,
+		.count = endpoint->peers_max,
+		.eager = EAGER,
+		.memory = KEPT_BYTES,
+		.headers = endpoint->peers_max * KEPT_SHARE,
+		.owner = endpoint,
+		.done = message_done,
+		.failed = peer_failed,
+		.greeted = peer_greeted,
+		.answered = peer_answered,
+	};
+
+	return messages_open(&options, &endpoint->messages);
+}
+
+static int enable_failure(enum answer answer)
+{
+	switch (answer) {
+	case ANSWER_TAKEN:
+		return -FI_EADDRINUSE;
+	case ANSWER_NO_MEMORY:
+		return -FI_ENOMEM;
+	default:
+		return -FI_ENODEV;
+	}
+}
+
+/* From now on reads of its queue drive the endpoint. */
+static void queue_join(struct binding *binding)
+{
+	cq_rouse(binding->cq);
+	list_append(&binding->cq->bindings, &binding->link);
+}
+
+static int endpoint_start(struct endpoint *endpoint)
+{
+	enum answer answer = interface_make(endpoint);
+
+	endpoint->peers_max = peers_wanted();
+	if (answer != ANSWER_OK)
+		return enable_failure(answer);
+	answer = messages_make(endpoint);
+	if (answer == ANSWER_OK && peers_open(endpoint)) {
+		endpoint->enabled = true;
+		list_append(&endpoint->domain->endpoints, &endpoint->link);
+		if (endpoint->tx.cq)
+			queue_join(&endpoint->tx);
+		if (endpoint->rx.cq && endpoint->rx.cq != endpoint->tx.cq)
+			queue_join(&endpoint->rx);
+		return 0;
+	}
+	if (answer == ANSWER_OK) {
+		answer = ANSWER_NO_MEMORY;
+		peers_close(endpoint);
+	}
+	(void)interface_close(&fi_front, endpoint->interface);
+	if (endpoint->messages)
+		messages_close(endpoint->messages);
+	endpoint->messages = NULL;
+	return enable_failure(answer);
+}
+
+static int endpoint_enable(struct endpoint *endpoint)
+{
+	int result;
+
+	if (endpoint->enabled)
+		return 0;
+	if (!endpoint->av)
+		return -FI_ENOAV;
+	if ((endpoint->caps & FI_SEND && !endpoint->tx.cq) ||
+		(endpoint->caps & FI_RECV && !endpoint->rx.cq))
+		return -FI_ENOCQ;
+	domain_enter(endpoint->domain);
+	result = endpoint_start(endpoint);
+	domain_leave(endpoint->domain);
+	return result;
+}
+
+static int flags_get(const struct endpoint *endpoint, uint64_t *flags)
+{
+	const uint64_t which = *flags & (FI_TRANSMIT | FI_RECV);
+
+	if (which != FI_TRANSMIT && which != FI_RECV)
+		return -FI_EINVAL;
+	*flags = which == FI_TRANSMIT ? endpoint->tx_flags : endpoint->rx_flags;
+	return 0;
+}
+
+static int flags_set(struct endpoint *endpoint, uint64_t flags)
+{
+	const uint64_t which = flags & (FI_TRANSMIT | FI_RECV);
+	const uint64_t offered = which == FI_RECV ? FI_COMPLETION | FI_MORE : OP_FLAGS;
+
+	flags &= ~which;
+	if ((which != FI_TRANSMIT && which != FI_RECV) || (flags & ~offered) != 0)
+		return -FI_EINVAL;
+	*(which == FI_TRANSMIT ? &endpoint->tx_flags : &endpoint->rx_flags) = flags;
+	return 0;
+}
+
+static int endpoint_control(struct fid *fid, int command, void *argument)
+{
+	struct endpoint *endpoint = endpoint_of(fid);
+
+	switch (command) {
+	case FI_ENABLE:
+		return endpoint_enable(endpoint);
+	case FI_GETOPSFLAG:
+		return flags_get(endpoint, argument);
+	case FI_SETOPSFLAG:
+		return flags_set(endpoint, *(const uint64_t *)argument);
+	default:
+		return -FI_ENOSYS;
+	}
+}
+
+static int endpoint_getname(fid_t fid, void *address, size_t *length)
+{
+	const struct endpoint *endpoint = endpoint_of(fid);
+	const size_t room = *length;
+
+	if (!endpoint->enabled)
+		return -FI_EOPBADSTATE;
+	*length = sizeof(endpoint->self);
+	if (room < sizeof(endpoint->self)) {
+		memcpy(address, &endpoint->self, room);
+		return -FI_ETOOSMALL;
+	}
+	memcpy(address, &endpoint->self, sizeof(endpoint->self));
+	return 0;
+}
+
+/* --- closing */
+
+/* Sends whose data was taken over leave, as long as peers take some of them (linger.h). */
+static void endpoint_linger(struct endpoint *endpoint)
+{
+	const uint64_t patience = setting_number(SETTING_PEER_TIMEOUT);
+	uint64_t flying = messages_flying(endpoint->messages), since = library_now();
+	unsigned looks = 0;
+
+	while (flying != 0 && library_now() - since < patience && !linger_is_stopped()) {
+		if (messages_progress(endpoint->messages) == 0)
+			moment(&looks);
+		if (messages_flying(endpoint->messages) == flying)
+			continue;
+		flying = messages_flying(endpoint->messages);
+		since = library_now();
+	}
+	if (flying != 0)
+		log_warning("an endpoint of libfabric closes, and %llu sends may not have arrived: "
+			    "%s",
+			(unsigned long long)flying,
+			linger_is_stopped() ? "a signal ended the wait"
+					    : "their peers took none for PTL_PEER_TIMEOUT");
+}
+
+/* The domain's lock is held. */
+static void endpoint_stop(struct endpoint *endpoint)
+{
+	unsigned looks = 0;
+
+	endpoint->closing = true;
+	while (endpoint->sleepers != 0) {
+		endpoint->domain->sleepers = endpoint->messages;
+		domain_leave(endpoint->domain);
+		moment(&looks);
+		domain_enter(endpoint->domain);
+	}
+	if (!library_is_forked()) {
+		linger_begin();
+		endpoint_linger(endpoint);
+		(void)interface_close(&fi_front, endpoint->interface);
+		linger_end();
+	}
+	link_remove(&endpoint->link);
+	if (link_listed(&endpoint->tx.link))
+		link_remove(&endpoint->tx.link);
+	if (link_listed(&endpoint->rx.link))
+		link_remove(&endpoint->rx.link);
+	if (!library_is_forked())
+		messages_close(endpoint->messages);
+	endpoint->domain->sleepers = NULL;
+	operations_close(endpoint);
+	peers_close(endpoint);
+}
+
+static int endpoint_close(struct fid *fid)
+{
+	struct endpoint *endpoint = endpoint_of(fid);
+	struct domain *domain = endpoint->domain;
+
+	domain_enter(domain);
+	if (endpoint->enabled)
+		endpoint_stop(endpoint);
+	if (endpoint->tx.cq) {
+		endpoint->tx.cq->bound -= endpoint->tx_size;
+		endpoint->tx.cq->uses--;
+	}
+	if (endpoint->rx.cq) {
+		endpoint->rx.cq->bound -= endpoint->rx_size;
+		endpoint->rx.cq->uses--;
+	}
+	if (endpoint->av)
+		endpoint->av->uses--;
+	if (endpoint->eq)
+		atomic_fetch_sub(&endpoint->eq->uses, 1);
+	domain->uses--;
+	domain_leave(domain);
+	free(endpoint);
+	return 0;
+}
+
+/* --- opening */
+
+static struct fi_ops endpoint_fid_ops = FID_OPS(endpoint_close, endpoint_bind, endpoint_control);
+
+int endpoint_open(
+	struct fid_domain *fid, struct fi_info *info, struct fid_ep **opened, void *context)
+{
+	static struct fi_ops_ep ep_ops;
+	static struct fi_ops_cm cm_ops;
+	struct domain *domain = object_of(fid, struct domain);
+	struct endpoint *endpoint;
+
+	if (info->ep_attr && info->ep_attr->type != FI_EP_RDM &&
+		info->ep_attr->type != FI_EP_UNSPEC)
+		return -FI_EINVAL;
+	endpoint = calloc(1, sizeof(*endpoint));
+	if (!endpoint)
+		return -FI_ENOMEM;
+	ep_ops = none_ep;
+	ep_ops.cancel = message_cancel;
+	cm_ops = none_cm;
+	cm_ops.getname = endpoint_getname;
+	endpoint->fid.fid = (struct fid){FI_CLASS_EP, context, &endpoint_fid_ops};
+	endpoint->fid.ops = &ep_ops;
+	endpoint->fid.cm = &cm_ops;
+	endpoint->fid.msg = info->caps & FI_MSG ? &message_ops : &none_msg;
+	endpoint->fid.tagged = info->caps & FI_TAGGED ? &tagged_ops : &none_tagged;
+	endpoint->fid.rma = &none_rma;
+	endpoint->fid.atomic = &none_atomic;
+	endpoint->fid.collective = &none_collective;
+	endpoint->domain = domain;
+	endpoint->tx.endpoint = endpoint->rx.endpoint = endpoint;
+	endpoint->caps = info->caps;
+	endpoint->tx_flags = info->tx_attr ? info->tx_attr->op_flags : 0;
+	endpoint->rx_flags = info->rx_attr ? info->rx_attr->op_flags : 0;
+	endpoint->tx_size =
+		info->tx_attr && info->tx_attr->size ? (uint32_t)info->tx_attr->size : TX_SIZE;
+	endpoint->rx_size =
+		info->rx_attr && info->rx_attr->size ? (uint32_t)info->rx_attr->size : RX_SIZE;
+	list_init(&endpoint->pending);
+	list_init(&endpoint->visitations);
+	list_init(&endpoint->asks);
+	domain_enter(domain);
+	domain->uses++;
+	domain_leave(domain);
+	*opened = &endpoint->fid;
+	return 0;
+}

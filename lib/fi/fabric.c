@@ -1,0 +1,346 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* fabric.c - fabrics, domains, and queues of events that are not completions. */
+#include <fi/state.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include <base/clock.h>
+#include <base/futex.h>
+
+#define TURN MILLISECOND /* of the thread that makes progress for FI_PROGRESS_AUTO */
+
+/* --- event queues */
+
+struct event {
+	struct link link;
+	uint32_t event;
+	int err; /* 0: it is none */
+	size_t size;
+	char data[];
+};
+
+int eq_post(struct eq *eq, uint32_t number, const void *data, size_t size, int err)
+{
+	struct event *event = malloc(sizeof(*event) + size);
+
+	if (!event)
+		return -FI_ENOMEM;
+	*event = (struct event){.event = number, .err = err, .size = size};
+	memcpy(event->data, data, size);
+	pthread_mutex_lock(&eq->mutex);
+	list_append(&eq->events, &event->link);
+	pthread_cond_broadcast(&eq->changed);
+	pthread_mutex_unlock(&eq->mutex);
+	return 0;
+}
+
+/* The mutex is held. */
+static ssize_t eq_take(struct eq *eq, uint32_t *number, void *buffer, size_t room, uint64_t flags)
+{
+	struct event *event = list_first(&eq->events, struct event, link);
+	size_t size;
+
+	if (!event)
+		return -FI_EAGAIN;
+	if (event->err != 0)
+		return -FI_EAVAIL;
+	if (room < event->size)
+		return -FI_ETOOSMALL;
+	size = event->size;
+	*number = event->event;
+	memcpy(buffer, event->data, size);
+	if (!(flags & FI_PEEK)) {
+		link_remove(&event->link);
+		free(event);
+	}
+	return (ssize_t)size;
+}
+
+static ssize_t eq_read(
+	struct fid_eq *fid, uint32_t *event, void *buffer, size_t length, uint64_t flags)
+{
+	struct eq *eq = object_of(fid, struct eq);
+	ssize_t result;
+
+	pthread_mutex_lock(&eq->mutex);
+	result = eq_take(eq, event, buffer, length, flags);
+	pthread_mutex_unlock(&eq->mutex);
+	return result;
+}
+
+static ssize_t eq_sread(struct fid_eq *fid, uint32_t *event, void *buffer, size_t length,
+	int timeout, uint64_t flags)
+{
+	struct eq *eq = object_of(fid, struct eq);
+	struct timespec end;
+	ssize_t result;
+	int waited = 0;
+
+	if (!eq->blocking)
+		return -FI_EINVAL;
+	clock_gettime(CLOCK_MONOTONIC, &end);
+	end.tv_sec += timeout / 1000;
+	end.tv_nsec += timeout % 1000 * 1000000L;
+	if (timeout > 0 && end.tv_nsec >= 1000000000L) {
+		end.tv_sec++;
+		end.tv_nsec -= 1000000000L;
+	}
+	pthread_mutex_lock(&eq->mutex);
+	while ((result = eq_take(eq, event, buffer, length, flags)) == -FI_EAGAIN && waited == 0 &&
+		timeout != 0)
+		waited = timeout < 0 ? pthread_cond_wait(&eq->changed, &eq->mutex)
+				     : pthread_cond_timedwait(&eq->changed, &eq->mutex, &end);
+	pthread_mutex_unlock(&eq->mutex);
+	return result;
+}
+
+static ssize_t eq_readerr(struct fid_eq *fid, struct fi_eq_err_entry *entry, uint64_t flags)
+{
+	struct eq *eq = object_of(fid, struct eq);
+	struct event *event;
+	ssize_t result = -FI_EAGAIN;
+
+	pthread_mutex_lock(&eq->mutex);
+	event = list_first(&eq->events, struct event, link);
+	if (event && event->err != 0) {
+		struct fi_eq_entry about;
+
+		memcpy(&about, event->data, sizeof(about));
+		entry->fid = about.fid;
+		entry->context = about.context;
+		entry->data = about.data;
+		entry->err = entry->prov_errno = event->err;
+		entry->err_data = NULL;
+		entry->err_data_size = 0;
+		if (!(flags & FI_PEEK)) {
+			link_remove(&event->link);
+			free(event);
+		}
+		result = sizeof(*entry);
+	}
+	pthread_mutex_unlock(&eq->mutex);
+	return result;
+}
+
+static ssize_t eq_write(
+	struct fid_eq *fid, uint32_t event, const void *buffer, size_t length, uint64_t flags)
+{
+	int result;
+
+	(void)flags;
+	result = eq_post(object_of(fid, struct eq), event, buffer, length, 0);
+	return result == 0 ? (ssize_t)length : result;
+}
+
+static const char *eq_strerror(
+	struct fid_eq *fid, int number, const void *data, char *buffer, size_t length)
+{
+	(void)fid;
+	(void)data;
+	if (buffer && length > 0) {
+		strncpy(buffer, fi_strerror(number), length);
+		buffer[length - 1] = '\0';
+	}
+	return fi_strerror(number);
+}
+
+static int eq_close(struct fid *fid)
+{
+	struct eq *eq = object_of(fid, struct eq);
+
+	if (atomic_load(&eq->uses) != 0)
+		return -FI_EBUSY;
+	list_each (struct event, event, &eq->events, link)
+		free(event);
+	pthread_cond_destroy(&eq->changed);
+	pthread_mutex_destroy(&eq->mutex);
+	atomic_fetch_sub(&eq->fabric->uses, 1);
+	free(eq);
+	return 0;
+}
+
+static struct fi_ops eq_fid_ops = FID_OPS(eq_close, none_bind, none_control);
+static struct fi_ops_eq eq_ops = {
+	.size = sizeof(eq_ops),
+	.read = eq_read,
+	.readerr = eq_readerr,
+	.write = eq_write,
+	.sread = eq_sread,
+	.strerror = eq_strerror,
+};
+
+static int eq_open(
+	struct fid_fabric *fabric, struct fi_eq_attr *attr, struct fid_eq **opened, void *context)
+{
+	pthread_condattr_t clock;
+	struct eq *eq;
+
+	if (attr && attr->wait_obj != FI_WAIT_NONE && attr->wait_obj != FI_WAIT_UNSPEC)
+		return -FI_ENOSYS;
+	eq = calloc(1, sizeof(*eq));
+	if (!eq)
+		return -FI_ENOMEM;
+	eq->fid.fid = (struct fid){FI_CLASS_EQ, context, &eq_fid_ops};
+	eq->fid.ops = &eq_ops;
+	eq->fabric = object_of(fabric, struct fabric);
+	eq->blocking = attr && attr->wait_obj == FI_WAIT_UNSPEC;
+	pthread_mutex_init(&eq->mutex, NULL);
+	pthread_condattr_init(&clock);
+	pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
+	pthread_cond_init(&eq->changed, &clock);
+	pthread_condattr_destroy(&clock);
+	list_init(&eq->events);
+	atomic_fetch_add(&eq->fabric->uses, 1);
+	*opened = &eq->fid;
+	return 0;
+}
+
+/* --- domains */
+
+void domain_leave(struct domain *domain)
+{
+	struct messages *sleepers = domain->sleepers;
+
+	domain->sleepers = NULL;
+	if (domain->locked)
+		lock_give(&domain->lock);
+	if (sleepers)
+		messages_rouse(sleepers);
+}
+
+/* FI_PROGRESS_AUTO: what the front end does for peers, while the program makes no calls. */
+static void *domain_run(void *argument)
+{
+	struct domain *domain = argument;
+
+	(void)pthread_setname_np(pthread_self(), "postern-fi");
+	while (atomic_load(&domain->stop) == 0) {
+		if (lock_try(&domain->lock)) {
+			list_each (struct endpoint, endpoint, &domain->endpoints, link)
+				endpoint_progress(endpoint);
+			domain_leave(domain);
+		}
+		futex_wait(&domain->stop, 0, TURN);
+	}
+	return NULL;
+}
+
+static int domain_close(struct fid *fid)
+{
+	struct domain *domain = object_of(fid, struct domain);
+
+	if (domain->uses != 0)
+		return -FI_EBUSY;
+	atomic_store(&domain->stop, 1);
+	futex_wake(&domain->stop, 1);
+	if (domain->automatic && !library_is_forked())
+		pthread_join(domain->thread, NULL);
+	atomic_fetch_sub(&domain->fabric->uses, 1);
+	free(domain);
+	return 0;
+}
+
+/* Memory is not registered, so there are no events of it. */
+static int domain_bind(struct fid *fid, struct fid *bound, uint64_t flags)
+{
+	(void)fid;
+	(void)flags;
+	return bound->fclass == FI_CLASS_EQ ? 0 : -FI_EINVAL;
+}
+
+/* Which machine this is, and which of its nodes. */
+static uint32_t place_find(const char *item)
+{
+	FILE *file = fopen("/proc/sys/kernel/random/boot_id", "re");
+	char boot[64] = "";
+	uint32_t sum = 2166136261;
+
+	if (file && !fgets(boot, sizeof(boot), file))
+		boot[0] = '\0';
+	if (file)
+		(void)fclose(file);
+	for (const char *byte = boot; *byte; byte++)
+		sum = (sum ^ (uint8_t)*byte) * 16777619;
+	for (; *item; item++)
+		sum = (sum ^ (uint8_t)*item) * 16777619;
+	return sum;
+}
+
+static struct fi_ops domain_fid_ops = FID_OPS(domain_close, domain_bind, none_control);
+static struct fi_ops_domain domain_ops;
+
+static int domain_open(
+	struct fid_fabric *fabric, struct fi_info *info, struct fid_domain **opened, void *context)
+{
+	struct domain *domain;
+	enum fi_threading threading = info->domain_attr->threading;
+
+	domain = calloc(1, sizeof(*domain));
+	if (!domain)
+		return -FI_ENOMEM;
+	if (!info_device(info->domain_attr->name, &domain->device, &domain->kind)) {
+		free(domain);
+		return -FI_EINVAL;
+	}
+	if (domain->kind == ADDRESS_NODE)
+		domain->place = place_find(info->domain_attr->name ? info->domain_attr->name : "");
+	domain_ops = none_domain;
+	domain_ops.av_open = av_open;
+	domain_ops.cq_open = cq_open;
+	domain_ops.endpoint = endpoint_open;
+	domain->fid.fid = (struct fid){FI_CLASS_DOMAIN, context, &domain_fid_ops};
+	domain->fid.ops = &domain_ops;
+	domain->fid.mr = &none_mr;
+	domain->fabric = object_of(fabric, struct fabric);
+	domain->automatic = info->domain_attr->data_progress == FI_PROGRESS_AUTO ||
+			    info->domain_attr->control_progress == FI_PROGRESS_AUTO;
+	domain->locked = threading != FI_THREAD_DOMAIN || domain->automatic;
+	list_init(&domain->endpoints);
+	if (domain->automatic && pthread_create(&domain->thread, NULL, domain_run, domain) != 0) {
+		free(domain);
+		return -FI_EAGAIN;
+	}
+	atomic_fetch_add(&domain->fabric->uses, 1);
+	*opened = &domain->fid;
+	return 0;
+}
+
+/* --- fabrics */
+
+static int fabric_close(struct fid *fid)
+{
+	struct fabric *fabric = object_of(fid, struct fabric);
+
+	if (atomic_load(&fabric->uses) != 0)
+		return -FI_EBUSY;
+	front_close(&fi_front);
+	free(fabric);
+	return 0;
+}
+
+static struct fi_ops fabric_fid_ops = FID_OPS(fabric_close, none_bind, none_control);
+static struct fi_ops_fabric fabric_ops;
+
+int fabric_open(struct fi_fabric_attr *attr, struct fid_fabric **opened, void *context)
+{
+	struct fabric *fabric = calloc(1, sizeof(*fabric));
+
+	if (!fabric)
+		return -FI_ENOMEM;
+	/* On standard error stands what is wrong. */
+	if (front_open(&fi_front) != ANSWER_OK) {
+		free(fabric);
+		return -FI_ENODEV;
+	}
+	fabric_ops = none_fabric;
+	fabric_ops.domain = domain_open;
+	fabric_ops.eq_open = eq_open;
+	fabric->fid.fid = (struct fid){FI_CLASS_FABRIC, context, &fabric_fid_ops};
+	fabric->fid.ops = &fabric_ops;
+	fabric->fid.api_version = attr->api_version;
+	*opened = &fabric->fid;
+	return 0;
+}

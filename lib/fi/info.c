@@ -1,0 +1,293 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* info.c - fi_getinfo(): what is offered, from hints and PTL_IFACE_NAME alone. What is not offered
+ * is -FI_ENODATA. Nothing is opened or asked; fi_fabric() tells what is wrong with a setting. */
+#include <fi/state.h>
+
+#include <stdlib.h>
+#include <string.h>
+
+#include <base/settings.h>
+
+#define PROTOCOL       (FI_PROV_SPECIFIC | 0x504653u)
+#define TAG_ALL        UINT64_C(0xaaaaaaaaaaaaaaaa) /* every bit */
+#define NAME_MAX_BYTES 128
+
+/* --- devices */
+
+/* Item n of PTL_IFACE_NAME. Returns false if there are fewer. */
+static bool item_get(unsigned n, char name[NAME_MAX_BYTES])
+{
+	const char *text = setting_environment(SETTING_IFACE_NAME);
+	size_t length;
+
+	for (; n > 0; n--) {
+		text = strchr(text, ';');
+		if (!text)
+			return false;
+		text++;
+	}
+	while (*text == ' ')
+		text++;
+	length = strcspn(text, ";");
+	while (length > 0 && text[length - 1] == ' ')
+		length--;
+	if (length >= NAME_MAX_BYTES)
+		return false;
+	memcpy(name, text, length);
+	name[length] = '\0';
+	return true;
+}
+
+static bool is_kind(const char *name, const char *kind)
+{
+	size_t length = strlen(kind);
+
+	return strncmp(name, kind, length) == 0 && (name[length] == ':' || name[length] == '\0');
+}
+
+static uint8_t item_kind(const char *name)
+{
+	if (*name == '\0' || is_kind(name, "loop"))
+		return ADDRESS_LOOP;
+	if (is_kind(name, "node"))
+		return ADDRESS_NODE;
+	return is_kind(name, "udp") ? ADDRESS_UDP : ADDRESS_ETHERNET;
+}
+
+bool info_device(const char *wanted, unsigned *device, uint8_t *kind)
+{
+	char name[NAME_MAX_BYTES];
+
+	for (*device = 0; item_get(*device, name); ++*device)
+		if (!wanted || strcmp(wanted, name) == 0) {
+			*kind = item_kind(name);
+			return true;
+		}
+	return false;
+}
+
+/* Nodes and loopbacks of different names are networks of their own. */
+static void fabric_name(const char *item, char name[NAME_MAX_BYTES])
+{
+	const uint8_t kind = item_kind(item);
+	const char *network = kind == ADDRESS_UDP        ? "udp"
+			      : kind == ADDRESS_ETHERNET ? "ethernet"
+							 : item;
+
+	(void)strcpy(name, "postern:");
+	(void)strncat(name, network, NAME_MAX_BYTES - strlen(name) - 1);
+}
+
+/* --- hints */
+
+/* The directions that hold for these capabilities. */
+static uint64_t caps_complete(uint64_t caps)
+{
+	if (caps == 0)
+		return CAPS;
+	if (!(caps & CAPS_MESSAGES))
+		caps |= CAPS_MESSAGES;
+	if (!(caps & CAPS_WAYS))
+		caps |= CAPS_WAYS;
+	if (!(caps & CAPS_COMM))
+		caps |= CAPS_COMM;
+	return caps;
+}
+
+static bool sub(uint64_t asked, uint64_t offered)
+{
+	return (asked & ~offered) == 0;
+}
+
+static bool tx_is_offered(const struct fi_tx_attr *tx, uint64_t caps)
+{
+	return !tx || (sub(tx->caps, caps) && sub(tx->op_flags, OP_FLAGS) &&
+			      sub(tx->msg_order, FI_ORDER_SAS) && tx->comp_order == 0 &&
+			      tx->inject_size <= INJECT_MAX && tx->size <= SIZE_LIMIT &&
+			      tx->iov_limit <= IOV_MAX_PARTS && tx->rma_iov_limit == 0);
+}
+
+static bool rx_is_offered(const struct fi_rx_attr *rx, uint64_t caps)
+{
+	return !rx || (sub(rx->caps, caps) && sub(rx->op_flags, FI_COMPLETION | FI_MORE) &&
+			      sub(rx->msg_order, FI_ORDER_SAS) && rx->comp_order == 0 &&
+			      rx->total_buffered_recv == 0 && rx->size <= SIZE_LIMIT &&
+			      rx->iov_limit <= IOV_MAX_PARTS);
+}
+
+static bool ep_is_offered(const struct fi_ep_attr *ep)
+{
+	return !ep || ((ep->type == FI_EP_UNSPEC || ep->type == FI_EP_RDM) &&
+			      (ep->protocol == FI_PROTO_UNSPEC || ep->protocol == PROTOCOL) &&
+			      ep->max_msg_size <= MESSAGE_MAX && ep->msg_prefix_size == 0 &&
+			      ep->max_order_raw_size == 0 && ep->max_order_war_size == 0 &&
+			      ep->max_order_waw_size == 0 && ep->tx_ctx_cnt <= 1 &&
+			      ep->rx_ctx_cnt <= 1 && ep->auth_key_size == 0);
+}
+
+static bool domain_is_offered(const struct fi_domain_attr *domain)
+{
+	return !domain || (domain->threading <= FI_THREAD_ENDPOINT &&
+				  domain->control_progress <= FI_PROGRESS_MANUAL &&
+				  domain->data_progress <= FI_PROGRESS_MANUAL &&
+				  domain->av_type <= FI_AV_TABLE && domain->cq_data_size <= 8 &&
+				  domain->mr_key_size <= 8 && domain->auth_key_size == 0 &&
+				  domain->max_ep_tx_ctx <= 1 && domain->max_ep_rx_ctx <= 1 &&
+				  domain->max_ep_stx_ctx == 0 && domain->max_ep_srx_ctx == 0 &&
+				  domain->cntr_cnt == 0 && domain->mr_cnt == 0 &&
+				  sub(domain->caps, CAPS_COMM));
+}
+
+static bool address_is_offered(const struct fi_info *hints)
+{
+	const struct address *to = hints->dest_addr;
+
+	if (hints->addr_format != FI_FORMAT_UNSPEC && hints->addr_format != FI_PROV_SPECIFIC)
+		return false;
+	if (hints->src_addr)
+		return false; /* addresses are not chosen */
+	return !to || (hints->dest_addrlen == sizeof(*to) &&
+			      memcmp(to->magic, ADDRESS_MAGIC, sizeof(to->magic)) == 0);
+}
+
+static bool hints_are_offered(const struct fi_info *hints)
+{
+	const uint64_t caps = caps_complete(hints->caps);
+	const struct fi_fabric_attr *fabric = hints->fabric_attr;
+
+	return sub(caps, CAPS) && address_is_offered(hints) &&
+	       tx_is_offered(hints->tx_attr, caps) && rx_is_offered(hints->rx_attr, caps) &&
+	       ep_is_offered(hints->ep_attr) && domain_is_offered(hints->domain_attr) &&
+	       (!fabric || !fabric->prov_name ||
+		       strcasecmp(fabric->prov_name, fi_postern.name) == 0);
+}
+
+/* --- what is offered */
+
+static void tx_fill(struct fi_tx_attr *tx, const struct fi_tx_attr *hint, uint64_t caps)
+{
+	tx->caps = caps & (CAPS_MESSAGES | FI_SEND);
+	tx->op_flags = hint ? hint->op_flags : 0;
+	tx->msg_order = FI_ORDER_SAS;
+	tx->inject_size = INJECT_MAX;
+	tx->size = hint && hint->size > TX_SIZE ? hint->size : TX_SIZE;
+	tx->iov_limit = IOV_MAX_PARTS;
+}
+
+static void rx_fill(struct fi_rx_attr *rx, const struct fi_rx_attr *hint, uint64_t caps)
+{
+	rx->caps = caps & (CAPS_MESSAGES | FI_RECV | FI_DIRECTED_RECV | FI_SOURCE | FI_SOURCE_ERR);
+	rx->op_flags = hint ? hint->op_flags : 0;
+	rx->msg_order = FI_ORDER_SAS;
+	rx->size = hint && hint->size > RX_SIZE ? hint->size : RX_SIZE;
+	rx->iov_limit = IOV_MAX_PARTS;
+}
+
+static void ep_fill(struct fi_ep_attr *ep, const struct fi_ep_attr *hint)
+{
+	ep->type = FI_EP_RDM;
+	ep->protocol = PROTOCOL;
+	ep->protocol_version = ADDRESS_VERSION;
+	ep->max_msg_size = MESSAGE_MAX;
+	ep->mem_tag_format = hint && hint->mem_tag_format ? hint->mem_tag_format : TAG_ALL;
+	ep->tx_ctx_cnt = ep->rx_ctx_cnt = 1;
+}
+
+static void domain_fill(struct fi_domain_attr *domain, const struct fi_domain_attr *hint)
+{
+	domain->threading = hint && hint->threading ? hint->threading : FI_THREAD_SAFE;
+	domain->control_progress =
+		hint && hint->control_progress ? hint->control_progress : FI_PROGRESS_MANUAL;
+	domain->data_progress =
+		hint && hint->data_progress ? hint->data_progress : FI_PROGRESS_MANUAL;
+	domain->resource_mgmt = FI_RM_ENABLED;
+	domain->av_type = hint && hint->av_type ? hint->av_type : FI_AV_TABLE;
+	/* No memory is registered: nothing is required. The two old modes stand for themselves. */
+	if (hint && (hint->mr_mode == FI_MR_BASIC || hint->mr_mode == FI_MR_SCALABLE))
+		domain->mr_mode = hint->mr_mode;
+	domain->mr_key_size = 8;
+	domain->cq_data_size = 8;
+	domain->cq_cnt = 1024;
+	domain->ep_cnt = 63;
+	domain->tx_ctx_cnt = domain->rx_ctx_cnt = 63;
+	domain->max_ep_tx_ctx = domain->max_ep_rx_ctx = 1;
+	domain->caps = CAPS_COMM;
+	domain->max_err_data = sizeof(struct address);
+}
+
+static struct fi_info *info_make(uint32_t version, const struct fi_info *hints, const char *item)
+{
+	const uint64_t caps = caps_complete(hints ? hints->caps : 0);
+	struct fi_info *info = fi_allocinfo();
+	char fabric[NAME_MAX_BYTES];
+
+	if (!info)
+		return NULL;
+	info->caps = caps;
+	info->addr_format = FI_PROV_SPECIFIC;
+	tx_fill(info->tx_attr, hints ? hints->tx_attr : NULL, caps);
+	rx_fill(info->rx_attr, hints ? hints->rx_attr : NULL, caps);
+	ep_fill(info->ep_attr, hints ? hints->ep_attr : NULL);
+	domain_fill(info->domain_attr, hints ? hints->domain_attr : NULL);
+	fabric_name(item, fabric);
+	info->domain_attr->name = strdup(item);
+	info->fabric_attr->name = strdup(fabric);
+	/* libfabric writes the provider's name. */
+	info->fabric_attr->prov_version = fi_postern.version;
+	info->fabric_attr->api_version = version;
+	if (hints && hints->dest_addr) {
+		info->dest_addr = malloc(sizeof(struct address));
+		if (info->dest_addr)
+			memcpy(info->dest_addr, hints->dest_addr, sizeof(struct address));
+		info->dest_addrlen = sizeof(struct address);
+	}
+	if (!info->domain_attr->name || !info->fabric_attr->name ||
+		(info->dest_addrlen != 0 && !info->dest_addr)) {
+		fi_freeinfo(info);
+		return NULL;
+	}
+	return info;
+}
+
+static bool item_is_wanted(const char *item, const struct fi_info *hints)
+{
+	char fabric[NAME_MAX_BYTES];
+	const char *wanted;
+
+	if (!hints)
+		return true;
+	wanted = hints->domain_attr ? hints->domain_attr->name : NULL;
+	if (wanted && strcasecmp(wanted, item) != 0)
+		return false;
+	fabric_name(item, fabric);
+	wanted = hints->fabric_attr ? hints->fabric_attr->name : NULL;
+	if (wanted && strcasecmp(wanted, fabric) != 0)
+		return false;
+	return !hints->dest_addr ||
+	       ((const struct address *)hints->dest_addr)->kind == item_kind(item);
+}
+
+int info_get(uint32_t version, const char *node, const char *service, uint64_t flags,
+	const struct fi_info *hints, struct fi_info **info)
+{
+	struct fi_info **next = info;
+	char item[NAME_MAX_BYTES];
+
+	(void)flags;
+	*info = NULL;
+	/* Addresses come from fi_getname() alone: no host and no service has one. */
+	if (node || service || (hints && !hints_are_offered(hints)))
+		return -FI_ENODATA;
+	for (unsigned n = 0; item_get(n, item); n++) {
+		if (!item_is_wanted(item, hints))
+			continue;
+		*next = info_make(version, hints, item);
+		if (!*next) {
+			fi_freeinfo(*info);
+			*info = NULL;
+			return -FI_ENOMEM;
+		}
+		next = &(*next)->next;
+	}
+	return *info ? 0 : -FI_ENODATA;
+}

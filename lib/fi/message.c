@@ -1,0 +1,761 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* message.c - sends and receives, tagged and not: the two classes of lib/messages. */
+#include <fi/state.h>
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { CLASS_TAGGED, CLASS_PLAIN };
+
+/* What a call asks for. */
+struct post {
+	uint8_t class;
+	uint64_t tag, ignore;
+	const struct iovec *iov;
+	size_t count;
+	fi_addr_t peer; /* to, or from */
+	void *context;
+	uint64_t data, flags;
+	bool quiet; /* fi_inject() */
+};
+
+#define RECEIVE_FLAGS (FI_COMPLETION | FI_MORE | LEVELS)
+#define SEARCH_FLAGS  (FI_PEEK | FI_CLAIM | FI_DISCARD)
+
+/* --- operations */
+
+static uint64_t class_flag(uint8_t class)
+{
+	return class == CLASS_TAGGED ? FI_TAGGED : FI_MSG;
+}
+
+static struct operation *operation_make(struct endpoint *endpoint)
+{
+	struct operation *operation = endpoint->free;
+
+	if (operation) {
+		endpoint->free = operation->next;
+		return operation;
+	}
+	operation = malloc(sizeof(*operation));
+	if (!operation)
+		return NULL;
+	operation->made = endpoint->made;
+	endpoint->made = operation;
+	return operation;
+}
+
+/* F1. Takes one, with a place for its completion. */
+static struct operation *operation_try(
+	struct endpoint *endpoint, const struct post *post, bool sends)
+{
+	const struct binding *binding = sends ? &endpoint->tx : &endpoint->rx;
+	uint32_t *under_way = sends ? &endpoint->sending : &endpoint->receiving;
+	struct operation *operation;
+
+	if (*under_way == (sends ? endpoint->tx_size : endpoint->rx_size) ||
+		(!post->quiet && !cq_promise(binding->cq)))
+		return NULL;
+	operation = operation_make(endpoint);
+	if (!operation) {
+		if (!post->quiet)
+			cq_release(binding->cq);
+		return NULL;
+	}
+	operation->endpoint = endpoint;
+	operation->context = post->context;
+	operation->flags = class_flag(post->class) | (sends ? FI_SEND : FI_RECV);
+	operation->pending = true;
+	operation->completes = !post->quiet && (!binding->selective || post->flags & FI_COMPLETION);
+	operation->quiet = post->quiet;
+	operation->from = PEER_ANY;
+	operation->vector = NULL;
+	operation->copy = NULL;
+	list_append(&endpoint->pending, &operation->link);
+	++*under_way;
+	return operation;
+}
+
+/* A program that tries again and again makes progress so. */
+static struct operation *operation_begin(
+	struct endpoint *endpoint, const struct post *post, bool sends)
+{
+	struct operation *operation = operation_try(endpoint, post, sends);
+
+	if (operation)
+		return operation;
+	endpoint_progress(endpoint);
+	return operation_try(endpoint, post, sends);
+}
+
+static bool operation_sends(const struct operation *operation)
+{
+	return (operation->flags & FI_SEND) != 0;
+}
+
+static struct cq *operation_cq(const struct operation *operation)
+{
+	const struct endpoint *endpoint = operation->endpoint;
+
+	return operation_sends(operation) ? endpoint->tx.cq : endpoint->rx.cq;
+}
+
+/* It has ended, and its completion, if there is one, was written. */
+static void operation_free(struct operation *operation)
+{
+	struct endpoint *endpoint = operation->endpoint;
+
+	operation->pending = false;
+	link_remove(&operation->link);
+	if (operation_sends(operation))
+		endpoint->sending--;
+	else
+		endpoint->receiving--;
+	free(operation->vector);
+	free(operation->copy);
+	operation->next = endpoint->free;
+	endpoint->free = operation;
+}
+
+/* An operation that was not posted goes. */
+static void operation_drop(struct operation *operation)
+{
+	if (!operation->quiet)
+		cq_release(operation_cq(operation));
+	operation_free(operation);
+}
+
+static void operation_fail(
+	struct operation *operation, const struct line *line, const struct failure *failure)
+{
+	if (operation->quiet)
+		WARN(EP_DATA, "a message of fi_inject() may not have arrived: %s\n",
+			fi_strerror(failure->err));
+	else
+		cq_error(operation_cq(operation), line, failure);
+	operation_free(operation);
+}
+
+static void operation_complete(struct operation *operation, const struct line *line)
+{
+	if (operation->completes)
+		cq_line(operation_cq(operation), line);
+	else if (!operation->quiet)
+		cq_release(operation_cq(operation));
+	operation_free(operation);
+}
+
+static struct line operation_line(const struct operation *operation)
+{
+	return (struct line){.entry = {.op_context = operation->context, .flags = operation->flags},
+		.source = FI_ADDR_NOTAVAIL};
+}
+
+void operations_close(struct endpoint *endpoint)
+{
+	struct operation *operation;
+
+	list_each (struct operation, pending, &endpoint->pending, link)
+		operation_drop(pending);
+	while ((operation = endpoint->made)) {
+		endpoint->made = operation->made;
+		free(operation);
+	}
+	endpoint->free = NULL;
+}
+
+/* --- ends */
+
+static int failure_of(const struct endpoint *endpoint, uint32_t peer)
+{
+	return peer < endpoint->peer_count && endpoint->peers[peer].err != 0
+		       ? endpoint->peers[peer].err
+		       : FI_EIO;
+}
+
+static void send_done(struct operation *operation, const struct transfer *transfer)
+{
+	const struct line line = operation_line(operation);
+	const struct failure failure = {.err = failure_of(operation->endpoint, transfer->peer)};
+
+	if (transfer->result == TRANSFER_FAILED)
+		operation_fail(operation, &line, &failure);
+	else
+		operation_complete(operation, &line);
+}
+
+/* What is known of a message, and of its sender. Returns false if the sender is to be known, and is
+ * not. */
+static bool line_fill(struct endpoint *endpoint, struct line *line, uint32_t peer, uint64_t tag,
+	bool marked, uint64_t data)
+{
+	uint32_t index;
+
+	if (line->entry.flags & FI_TAGGED)
+		line->entry.tag = tag;
+	if (marked) {
+		line->entry.flags |= FI_REMOTE_CQ_DATA;
+		line->entry.data = data;
+	}
+	if (!(endpoint->caps & FI_SOURCE))
+		return true;
+	index = peer_index(endpoint, peer);
+	if (index == AV_NONE)
+		return !(endpoint->caps & FI_SOURCE_ERR);
+	line->source = endpoint->av->entries[index].user;
+	return true;
+}
+
+static void receive_done(struct operation *operation, const struct transfer *transfer)
+{
+	struct endpoint *endpoint = operation->endpoint;
+	struct line line = operation_line(operation);
+	struct failure failure = {0};
+	bool known = line_fill(
+		endpoint, &line, transfer->peer, transfer->bits, transfer->marked, transfer->data);
+
+	line.entry.len = transfer->length;
+	line.entry.buf = operation->buffer;
+	if (transfer->result == TRANSFER_FAILED) {
+		failure.err = failure_of(endpoint, transfer->peer);
+	} else if (transfer->result == TRANSFER_WITHDRAWN) {
+		failure.err = FI_EIO;
+	} else if (transfer->result == TRANSFER_CUT) {
+		failure.err = FI_ETRUNC;
+		failure.olen = transfer->whole - transfer->length;
+	} else if (!known) {
+		failure.err = FI_EADDRNOTAVAIL;
+		failure.has_address = true;
+		failure.address = peer_address(endpoint, transfer->peer);
+	}
+	if (failure.err != 0)
+		operation_fail(operation, &line, &failure);
+	else
+		operation_complete(operation, &line);
+}
+
+void message_done(void *owner, struct transfer *transfer)
+{
+	struct operation *operation = (struct operation *)(void *)transfer;
+
+	(void)owner;
+	if (operation_sends(operation))
+		send_done(operation, transfer);
+	else
+		receive_done(operation, transfer);
+}
+
+static void receive_end(struct operation *operation, int err)
+{
+	const struct line line = operation_line(operation);
+	const struct failure failure = {.err = err};
+
+	operation_fail(operation, &line, &failure);
+}
+
+void messages_end_from(struct endpoint *endpoint, uint32_t peer)
+{
+	list_each (struct operation, operation, &endpoint->pending, link)
+		if (operation->from == peer &&
+			messages_cancel(endpoint->messages, &operation->transfer))
+			receive_end(operation, failure_of(endpoint, peer));
+}
+
+ssize_t message_cancel(fid_t fid, void *context)
+{
+	struct endpoint *endpoint = endpoint_of(fid);
+	struct operation *found = NULL;
+
+	domain_enter(endpoint->domain);
+	list_each (struct operation, operation, &endpoint->pending, link)
+		if (context && operation->context == context && (!found || operation_sends(found)))
+			found = operation;
+	if (found && messages_cancel(endpoint->messages, &found->transfer))
+		receive_end(found, FI_ECANCELED);
+	domain_leave(endpoint->domain);
+	return found ? 0 : -FI_ENOENT;
+}
+
+/* --- memory */
+
+/* What a call's pieces are. vector: of several; the operation's. */
+struct memory {
+	void *buffer;
+	uint64_t length;
+	struct map_vector *vector;
+};
+
+static ssize_t memory_read(const struct post *post, struct memory *memory)
+{
+	*memory = (struct memory){0};
+	if (post->count > IOV_MAX_PARTS || (post->count > 0 && !post->iov))
+		return -FI_EINVAL;
+	for (size_t i = 0; i < post->count; i++) {
+		if (post->iov[i].iov_len > MESSAGE_MAX)
+			return -FI_EMSGSIZE;
+		memory->length += post->iov[i].iov_len;
+	}
+	if (memory->length > MESSAGE_MAX)
+		return -FI_EMSGSIZE;
+	if (post->count > 0)
+		memory->buffer = post->iov[0].iov_base;
+	if (post->count < 2)
+		return 0;
+	memory->vector = malloc(map_vector_size((uint32_t)post->count));
+	if (!memory->vector)
+		return -FI_ENOMEM;
+	memory->vector->count = 0;
+	for (size_t i = 0; i < post->count; i++)
+		map_vector_add(memory->vector, post->iov[i].iov_base, post->iov[i].iov_len);
+	return 0;
+}
+
+/* --- sends */
+
+/* The program may use its memory again, and the send waits: it gets a copy. */
+static ssize_t send_copy(struct operation *operation, const struct memory *memory)
+{
+	struct endpoint *endpoint = operation->endpoint;
+
+	operation->copy = malloc(memory->length + 1);
+	if (!operation->copy) {
+		if (!messages_abandon(endpoint->messages, &operation->transfer))
+			return 0; /* it is with the poll core, which has a copy */
+		operation_drop(operation);
+		return -FI_ENOMEM;
+	}
+	if (memory->vector)
+		(void)map_vector_copy_out(memory->vector, 0, operation->copy, memory->length);
+	else if (memory->length > 0)
+		memcpy(operation->copy, memory->buffer, memory->length);
+	(void)messages_move(&operation->transfer, operation->copy);
+	return 0;
+}
+
+static ssize_t send_locked(struct endpoint *endpoint, const struct post *post)
+{
+	const bool inject = post->quiet || post->flags & FI_INJECT;
+	struct operation *operation;
+	struct memory memory;
+	struct send_wish wish;
+	uint32_t peer;
+	ssize_t result;
+
+	if (!endpoint->enabled)
+		return -FI_EOPBADSTATE;
+	if (!endpoint->tx.cq)
+		return -FI_ENOCQ;
+	if ((post->flags & ~(OP_FLAGS | FI_REMOTE_CQ_DATA)) != 0)
+		return -FI_EBADFLAGS;
+	result = peer_of(endpoint, post->peer, true, &peer);
+	if (result == 0)
+		result = memory_read(post, &memory);
+	if (result != 0)
+		return result;
+	operation =
+		inject && memory.length > INJECT_MAX ? NULL : operation_begin(endpoint, post, true);
+	if (!operation) {
+		free(memory.vector);
+		return inject && memory.length > INJECT_MAX ? -FI_EMSGSIZE : -FI_EAGAIN;
+	}
+	operation->vector = memory.vector;
+	wish = (struct send_wish){.class = post->class,
+		.bits = post->tag,
+		.buffer = memory.buffer,
+		.length = memory.length,
+		.vector = memory.vector,
+		.data = post->data,
+		.marked = (post->flags & FI_REMOTE_CQ_DATA) != 0,
+		.synchronous = (post->flags & FI_MATCH_COMPLETE) != 0,
+		.late = (post->flags & (FI_TRANSMIT_COMPLETE | FI_DELIVERY_COMPLETE)) != 0};
+	messages_send_wish(endpoint->messages, &operation->transfer, peer, &wish);
+	return inject && operation->pending ? send_copy(operation, &memory) : 0;
+}
+
+static ssize_t send_post(struct fid_ep *fid, const struct post *post)
+{
+	struct endpoint *endpoint = endpoint_of(fid);
+	ssize_t result;
+
+	domain_enter(endpoint->domain);
+	result = send_locked(endpoint, post);
+	domain_leave(endpoint->domain);
+	return result;
+}
+
+/* --- receives */
+
+/* The message of a search is told; its data stays where it is. */
+static void search_tell(struct endpoint *endpoint, const struct post *post,
+	const struct message_found *found, int err)
+{
+	struct line line = {.entry = {.op_context = post->context,
+				    .flags = FI_RECV | class_flag(post->class),
+				    .len = found->length},
+		.source = FI_ADDR_NOTAVAIL};
+	struct failure failure = {.err = err};
+
+	if (err == 0 &&
+		!line_fill(endpoint, &line, found->peer, found->bits, found->marked, found->data)) {
+		failure.err = FI_EADDRNOTAVAIL;
+		failure.has_address = true;
+		failure.address = peer_address(endpoint, found->peer);
+	}
+	if (failure.err != 0)
+		cq_error(endpoint->rx.cq, &line, &failure);
+	else
+		cq_line(endpoint->rx.cq, &line);
+}
+
+static bool search(struct endpoint *endpoint, const struct post *post,
+	const struct receive_wish *wish, struct message_found *found)
+{
+	struct unexpected *taken;
+
+	if (!(post->flags & (FI_CLAIM | FI_DISCARD)))
+		return messages_probe_wish(endpoint->messages, wish, found);
+	taken = messages_take(endpoint->messages, wish, found);
+	if (taken && post->flags & FI_DISCARD)
+		messages_discard(endpoint->messages, taken);
+	else if (taken)
+		((struct fi_context *)post->context)->internal[0] = taken;
+	return taken != NULL;
+}
+
+/* FI_PEEK */
+static ssize_t receive_peek(
+	struct endpoint *endpoint, const struct post *post, const struct receive_wish *wish)
+{
+	struct message_found found = {0};
+	bool is;
+
+	if (!cq_promise(endpoint->rx.cq))
+		return -FI_EAGAIN;
+	is = search(endpoint, post, wish, &found);
+	if (!is) {
+		peers_progress(endpoint); /* a sender may wait to be known */
+		is = search(endpoint, post, wish, &found);
+	}
+	search_tell(endpoint, post, &found, is ? 0 : FI_ENOMSG);
+	return 0;
+}
+
+/* FI_CLAIM with FI_DISCARD. */
+static ssize_t claimed_discard(
+	struct endpoint *endpoint, const struct post *post, struct unexpected *taken)
+{
+	const struct transfer *message = &taken->transfer;
+	const struct message_found found = {
+		message->peer, message->bits, message->whole, message->data, message->marked};
+
+	if (!cq_promise(endpoint->rx.cq))
+		return -FI_EAGAIN;
+	messages_discard(endpoint->messages, taken);
+	search_tell(endpoint, post, &found, 0);
+	return 0;
+}
+
+/* A receive of what was claimed, or of what comes. */
+static ssize_t receive_begin(struct endpoint *endpoint, const struct post *post,
+	struct receive_wish *wish, struct unexpected *taken)
+{
+	struct operation *operation;
+	struct memory memory;
+	ssize_t result = memory_read(post, &memory);
+
+	if (result != 0)
+		return result;
+	operation = operation_begin(endpoint, post, false);
+	if (!operation) {
+		free(memory.vector);
+		return -FI_EAGAIN;
+	}
+	operation->buffer = memory.buffer;
+	operation->vector = memory.vector;
+	operation->from = wish->peer;
+	if (taken) {
+		messages_receive_taken(endpoint->messages, &operation->transfer, taken,
+			memory.buffer, memory.length, memory.vector);
+		return 0;
+	}
+	wish->buffer = memory.buffer;
+	wish->room = memory.length;
+	wish->vector = memory.vector;
+	messages_receive_wish(endpoint->messages, &operation->transfer, wish);
+	return 0;
+}
+
+static ssize_t receive_claimed(
+	struct endpoint *endpoint, const struct post *post, struct receive_wish *wish)
+{
+	struct fi_context *context = post->context;
+	struct unexpected *taken = context->internal[0];
+	ssize_t result;
+
+	if (!taken)
+		return -FI_EINVAL;
+	wish->peer = PEER_ANY;
+	result = post->flags & FI_DISCARD ? claimed_discard(endpoint, post, taken)
+					  : receive_begin(endpoint, post, wish, taken);
+	if (result == 0)
+		context->internal[0] = NULL;
+	return result;
+}
+
+static ssize_t receive_locked(struct endpoint *endpoint, const struct post *post)
+{
+	const uint64_t flags = RECEIVE_FLAGS | (post->class == CLASS_TAGGED ? SEARCH_FLAGS : 0);
+	struct receive_wish wish = {
+		.class = post->class, .peer = PEER_ANY, .bits = post->tag, .ignore = post->ignore};
+	int result;
+
+	if (!endpoint->enabled)
+		return -FI_EOPBADSTATE;
+	if (!endpoint->rx.cq)
+		return -FI_ENOCQ;
+	if ((post->flags & ~flags) != 0)
+		return -FI_EBADFLAGS;
+	if ((post->flags & FI_CLAIM && !post->context) ||
+		(post->flags & FI_DISCARD && !(post->flags & (FI_PEEK | FI_CLAIM))))
+		return -FI_EINVAL;
+	if (endpoint->caps & FI_DIRECTED_RECV && post->peer != FI_ADDR_UNSPEC) {
+		result = peer_of(endpoint, post->peer, false, &wish.peer);
+		if (result != 0)
+			return result;
+	}
+	if (post->flags & FI_PEEK)
+		return receive_peek(endpoint, post, &wish);
+	if (post->flags & FI_CLAIM)
+		return receive_claimed(endpoint, post, &wish);
+	return receive_begin(endpoint, post, &wish, NULL);
+}
+
+static ssize_t receive_post(struct fid_ep *fid, const struct post *post)
+{
+	struct endpoint *endpoint = endpoint_of(fid);
+	ssize_t result;
+
+	domain_enter(endpoint->domain);
+	result = receive_locked(endpoint, post);
+	domain_leave(endpoint->domain);
+	return result;
+}
+
+/* --- calls */
+
+#define TX_FLAGS(ep) endpoint_of(ep)->tx_flags
+#define RX_FLAGS(ep) endpoint_of(ep)->rx_flags
+
+/* A post of one piece of memory. */
+#define ONE(buffer, length)                                                                        \
+	.iov = &(const struct iovec){(void *)(uintptr_t)(buffer), length}, .count = 1
+
+static ssize_t tagged_recv(struct fid_ep *ep, void *buffer, size_t length, void *desc,
+	fi_addr_t from, uint64_t tag, uint64_t ignore, void *context)
+{
+	(void)desc;
+	return receive_post(
+		ep, &(struct post){ONE(buffer, length), .peer = from, .tag = tag, .ignore = ignore,
+			    .context = context, .flags = RX_FLAGS(ep)});
+}
+
+static ssize_t tagged_recvv(struct fid_ep *ep, const struct iovec *iov, void **desc, size_t count,
+	fi_addr_t from, uint64_t tag, uint64_t ignore, void *context)
+{
+	(void)desc;
+	return receive_post(ep, &(struct post){.iov = iov,
+					.count = count,
+					.peer = from,
+					.tag = tag,
+					.ignore = ignore,
+					.context = context,
+					.flags = RX_FLAGS(ep)});
+}
+
+static ssize_t tagged_recvmsg(struct fid_ep *ep, const struct fi_msg_tagged *msg, uint64_t flags)
+{
+	return receive_post(ep, &(struct post){.iov = msg->msg_iov,
+					.count = msg->iov_count,
+					.peer = msg->addr,
+					.tag = msg->tag,
+					.ignore = msg->ignore,
+					.context = msg->context,
+					.flags = flags});
+}
+
+static ssize_t tagged_send(struct fid_ep *ep, const void *buffer, size_t length, void *desc,
+	fi_addr_t to, uint64_t tag, void *context)
+{
+	(void)desc;
+	return send_post(ep, &(struct post){ONE(buffer, length), .peer = to, .tag = tag,
+				     .context = context, .flags = TX_FLAGS(ep)});
+}
+
+static ssize_t tagged_sendv(struct fid_ep *ep, const struct iovec *iov, void **desc, size_t count,
+	fi_addr_t to, uint64_t tag, void *context)
+{
+	(void)desc;
+	return send_post(ep, &(struct post){.iov = iov,
+				     .count = count,
+				     .peer = to,
+				     .tag = tag,
+				     .context = context,
+				     .flags = TX_FLAGS(ep)});
+}
+
+static ssize_t tagged_sendmsg(struct fid_ep *ep, const struct fi_msg_tagged *msg, uint64_t flags)
+{
+	return send_post(ep, &(struct post){.iov = msg->msg_iov,
+				     .count = msg->iov_count,
+				     .peer = msg->addr,
+				     .tag = msg->tag,
+				     .context = msg->context,
+				     .data = msg->data,
+				     .flags = flags});
+}
+
+static ssize_t tagged_inject(
+	struct fid_ep *ep, const void *buffer, size_t length, fi_addr_t to, uint64_t tag)
+{
+	return send_post(
+		ep, &(struct post){ONE(buffer, length), .peer = to, .tag = tag, .quiet = true});
+}
+
+static ssize_t tagged_senddata(struct fid_ep *ep, const void *buffer, size_t length, void *desc,
+	uint64_t data, fi_addr_t to, uint64_t tag, void *context)
+{
+	(void)desc;
+	return send_post(
+		ep, &(struct post){ONE(buffer, length), .peer = to, .tag = tag, .context = context,
+			    .data = data, .flags = TX_FLAGS(ep) | FI_REMOTE_CQ_DATA});
+}
+
+static ssize_t tagged_injectdata(struct fid_ep *ep, const void *buffer, size_t length,
+	uint64_t data, fi_addr_t to, uint64_t tag)
+{
+	return send_post(ep, &(struct post){ONE(buffer, length), .peer = to, .tag = tag,
+				     .data = data, .flags = FI_REMOTE_CQ_DATA, .quiet = true});
+}
+
+struct fi_ops_tagged tagged_ops = {
+	.size = sizeof(tagged_ops),
+	.recv = tagged_recv,
+	.recvv = tagged_recvv,
+	.recvmsg = tagged_recvmsg,
+	.send = tagged_send,
+	.sendv = tagged_sendv,
+	.sendmsg = tagged_sendmsg,
+	.inject = tagged_inject,
+	.senddata = tagged_senddata,
+	.injectdata = tagged_injectdata,
+};
+
+static ssize_t plain_recv(
+	struct fid_ep *ep, void *buffer, size_t length, void *desc, fi_addr_t from, void *context)
+{
+	(void)desc;
+	return receive_post(ep, &(struct post){.class = CLASS_PLAIN,
+					ONE(buffer, length),
+					.peer = from,
+					.context = context,
+					.flags = RX_FLAGS(ep)});
+}
+
+static ssize_t plain_recvv(struct fid_ep *ep, const struct iovec *iov, void **desc, size_t count,
+	fi_addr_t from, void *context)
+{
+	(void)desc;
+	return receive_post(ep, &(struct post){.class = CLASS_PLAIN,
+					.iov = iov,
+					.count = count,
+					.peer = from,
+					.context = context,
+					.flags = RX_FLAGS(ep)});
+}
+
+static ssize_t plain_recvmsg(struct fid_ep *ep, const struct fi_msg *msg, uint64_t flags)
+{
+	return receive_post(ep, &(struct post){.class = CLASS_PLAIN,
+					.iov = msg->msg_iov,
+					.count = msg->iov_count,
+					.peer = msg->addr,
+					.context = msg->context,
+					.flags = flags});
+}
+
+static ssize_t plain_send(struct fid_ep *ep, const void *buffer, size_t length, void *desc,
+	fi_addr_t to, void *context)
+{
+	(void)desc;
+	return send_post(ep, &(struct post){.class = CLASS_PLAIN,
+				     ONE(buffer, length),
+				     .peer = to,
+				     .context = context,
+				     .flags = TX_FLAGS(ep)});
+}
+
+static ssize_t plain_sendv(struct fid_ep *ep, const struct iovec *iov, void **desc, size_t count,
+	fi_addr_t to, void *context)
+{
+	(void)desc;
+	return send_post(ep, &(struct post){.class = CLASS_PLAIN,
+				     .iov = iov,
+				     .count = count,
+				     .peer = to,
+				     .context = context,
+				     .flags = TX_FLAGS(ep)});
+}
+
+static ssize_t plain_sendmsg(struct fid_ep *ep, const struct fi_msg *msg, uint64_t flags)
+{
+	return send_post(ep, &(struct post){.class = CLASS_PLAIN,
+				     .iov = msg->msg_iov,
+				     .count = msg->iov_count,
+				     .peer = msg->addr,
+				     .context = msg->context,
+				     .data = msg->data,
+				     .flags = flags});
+}
+
+static ssize_t plain_inject(struct fid_ep *ep, const void *buffer, size_t length, fi_addr_t to)
+{
+	return send_post(
+		ep, &(struct post){
+			    .class = CLASS_PLAIN, ONE(buffer, length), .peer = to, .quiet = true});
+}
+
+static ssize_t plain_senddata(struct fid_ep *ep, const void *buffer, size_t length, void *desc,
+	uint64_t data, fi_addr_t to, void *context)
+{
+	(void)desc;
+	return send_post(ep, &(struct post){.class = CLASS_PLAIN,
+				     ONE(buffer, length),
+				     .peer = to,
+				     .context = context,
+				     .data = data,
+				     .flags = TX_FLAGS(ep) | FI_REMOTE_CQ_DATA});
+}
+
+static ssize_t plain_injectdata(
+	struct fid_ep *ep, const void *buffer, size_t length, uint64_t data, fi_addr_t to)
+{
+	return send_post(ep, &(struct post){.class = CLASS_PLAIN,
+				     ONE(buffer, length),
+				     .peer = to,
+				     .data = data,
+				     .flags = FI_REMOTE_CQ_DATA,
+				     .quiet = true});
+}
+
+struct fi_ops_msg message_ops = {
+	.size = sizeof(message_ops),
+	.recv = plain_recv,
+	.recvv = plain_recvv,
+	.recvmsg = plain_recvmsg,
+	.send = plain_send,
+	.sendv = plain_sendv,
+	.sendmsg = plain_sendmsg,
+	.inject = plain_inject,
+	.senddata = plain_senddata,
+	.injectdata = plain_injectdata,
+};

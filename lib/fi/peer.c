@@ -1,0 +1,457 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* peer.c - processes that an endpoint talks to. A peer is one life of an endpoint (state.h, F5),
+ * and has a number at each end, which lib/messages gives; a greeting tells the other one's.
+ *
+ *     asks                                           is asked
+ *
+ *     admits the peer: its name here
+ *     ASK life wanted, own life, name, token  ──▶    admits the asker, joins
+ *     joins; what waits is sent               ◀──    ANSWER code, life, name, token
+ *
+ * P1. A name goes out only after the peer that has it was admitted, so the first message of a peer
+ *     finds its peer here.
+ * P2. A peer that is asked for another life of it says so: the address is of nobody any more.
+ * P3. Another life of a process, or another name that it gives, ends the peer before: what waits
+ *     for it fails. A peer that was lost has another number when it is talked to again.
+ * P4. An ASK that was taken is answered when the peer's program makes calls, however late. It is
+ *     asked again ever more seldom, in case the answer was dropped.
+ * P5. What becomes of a greeting may be heard inside of any call of lib/messages: it is noted, and
+ *     peers_progress() acts. Greetings that wait are VISITORS at most, and answers under way
+ *     ANSWERS; what is beyond is dropped, and asked again.
+ * P6. When all numbers are used, those of lost peers are given back, then that of a peer that the
+ *     program has not named and that has sent nothing.
+ */
+#include <fi/state.h>
+
+#include <stdlib.h>
+#include <sys/random.h>
+
+#include <base/clock.h>
+#include <base/settings.h>
+
+#define AGAIN    (5 * MILLISECOND)   /* before a peer that is not ready is asked again */
+#define REPEAT   SECOND              /* P4: at first */
+#define SELDOM   (16 * SECOND)       /* at last */
+#define ALIVE    (500 * MILLISECOND) /* between signs of life that are asked for */
+#define LOOKS    16                  /* calls, for one look at the clock */
+#define VISITORS 4096
+#define ANSWERS  8192
+#define NO_PEER  UINT32_MAX
+
+/* The first word of a greeting: kind, code of an answer, life that is wanted. */
+#define KIND_AT 56
+#define CODE_AT 32
+enum { GREETING_ASK = 0x46, GREETING_ANSWER };
+enum { CODE_OK, CODE_STRANGER, CODE_FULL };
+
+/* A greeting under way. */
+struct ask {
+	struct greeting greeting; /* first: peer_answered() gets it */
+	struct link link;
+	uint64_t token; /* 0: an answer */
+};
+
+static bool process_is(struct process a, struct process b)
+{
+	return a.nid == b.nid && a.pid == b.pid;
+}
+
+static bool peer_lives(const struct peer *peer)
+{
+	return peer->state == PEER_NAMED || peer->state == PEER_ASKING || peer->state == PEER_OPEN;
+}
+
+static bool peer_is(const struct peer *peer, struct process process, uint32_t life)
+{
+	return peer_lives(peer) && peer->life == life && process_is(peer->process, process);
+}
+
+static uint32_t peer_find(const struct endpoint *endpoint, struct process process, uint32_t life)
+{
+	for (uint32_t i = 0; i < endpoint->peer_count; i++)
+		if (peer_is(&endpoint->peers[i], process, life))
+			return i;
+	return NO_PEER;
+}
+
+uint32_t peer_index(struct endpoint *endpoint, uint32_t number)
+{
+	struct peer *peer = &endpoint->peers[number];
+
+	peer->index = av_find(endpoint->av, peer->process, peer->life, peer->index);
+	return peer->index;
+}
+
+struct address peer_address(const struct endpoint *endpoint, uint32_t number)
+{
+	const struct peer *peer = &endpoint->peers[number];
+	struct address address = endpoint->self;
+
+	address.nid = peer->process.nid;
+	address.pid = peer->process.pid;
+	address.life = peer->life;
+	return address;
+}
+
+/* --- ends */
+
+static void peer_end(struct endpoint *endpoint, struct peer *peer, int err)
+{
+	if (!peer_lives(peer))
+		return;
+	endpoint->asking -= peer->state == PEER_ASKING;
+	peer->state = PEER_LOST;
+	peer->err = err;
+	peer->ending = true;
+	endpoint->ending++;
+}
+
+static void peer_lose(struct endpoint *endpoint, uint32_t number, int err)
+{
+	peer_end(endpoint, &endpoint->peers[number], err);
+	messages_dismiss(endpoint->messages, number);
+}
+
+void peer_failed(void *owner, uint32_t number, const char *why)
+{
+	struct endpoint *endpoint = owner;
+
+	(void)why;
+	peer_end(endpoint, &endpoint->peers[number],
+		messages_is_stranger(endpoint->messages, number) ? FI_EHOSTUNREACH : FI_EIO);
+}
+
+/* P6. */
+static void peers_reclaim(struct endpoint *endpoint)
+{
+	bool reclaimed = false;
+
+	for (uint32_t i = 1; i < endpoint->peer_count; i++)
+		if (endpoint->peers[i].state == PEER_LOST && !endpoint->peers[i].ending &&
+			messages_retire(endpoint->messages, i)) {
+			endpoint->peers[i].state = PEER_FREE;
+			reclaimed = true;
+		}
+	for (uint32_t i = 1; i < endpoint->peer_count && !reclaimed; i++) {
+		struct peer *peer = &endpoint->peers[i];
+
+		if (peer->state != PEER_OPEN || peer->wanted ||
+			messages_has_carried(endpoint->messages, i))
+			continue;
+		peer_lose(endpoint, i, FI_EHOSTUNREACH);
+		if (messages_retire(endpoint->messages, i)) {
+			endpoint->ending -= peer->ending;
+			peer->ending = false;
+			peer->state = PEER_FREE;
+			reclaimed = true;
+		}
+	}
+}
+
+/* --- beginnings */
+
+/* A peer of which nothing is known but its address. NO_PEER: there is no number. */
+static uint32_t peer_begin(struct endpoint *endpoint, struct process process, uint32_t life)
+{
+	uint32_t number;
+
+	if (!messages_admit(endpoint->messages, process, &number)) {
+		peers_reclaim(endpoint);
+		if (!messages_admit(endpoint->messages, process, &number))
+			return NO_PEER;
+	}
+	endpoint->peers[number] = (struct peer){
+		.process = process, .life = life, .index = AV_NONE, .state = PEER_NAMED};
+	if (number >= endpoint->peer_count)
+		endpoint->peer_count = number + 1;
+	return number;
+}
+
+static void peer_join(struct endpoint *endpoint, uint32_t number, uint32_t name)
+{
+	struct peer *peer = &endpoint->peers[number];
+
+	endpoint->asking -= peer->state == PEER_ASKING;
+	peer->state = PEER_OPEN;
+	peer->name = name;
+	messages_join(endpoint->messages, number, name);
+}
+
+/* Returns false if it could not be sent. */
+static bool greeting_send(struct endpoint *endpoint, struct process to, uint64_t first,
+	uint32_t name, uint64_t token, bool asks)
+{
+	struct ask *ask = malloc(sizeof(*ask));
+
+	if (!ask)
+		return false;
+	ask->token = asks ? token : 0;
+	ask->greeting = (struct greeting){
+		.to = to, .words = {first, (uint64_t)endpoint->self.life << 32 | name, token}};
+	if (!messages_greet(endpoint->messages, &ask->greeting)) {
+		free(ask);
+		return false;
+	}
+	list_append(&endpoint->asks, &ask->link);
+	endpoint->answers += !asks;
+	return true;
+}
+
+static void peer_ask(struct endpoint *endpoint, uint32_t number)
+{
+	struct peer *peer = &endpoint->peers[number];
+
+	endpoint->asking += peer->state != PEER_ASKING;
+	peer->state = PEER_ASKING;
+	if (peer->token == 0)
+		peer->token = ++endpoint->tokens;
+	peer->due = UINT64_MAX;
+	if (!greeting_send(endpoint, peer->process, (uint64_t)GREETING_ASK << KIND_AT | peer->life,
+		    messages_name(endpoint->messages, number), peer->token, true))
+		peer->due = library_now() + REPEAT;
+}
+
+/* Room for the peers of all addresses of the vector. */
+static bool ranks_grow(struct endpoint *endpoint)
+{
+	uint32_t *ranks = realloc(endpoint->ranks, endpoint->av->count * sizeof(*ranks));
+
+	if (!ranks)
+		return false;
+	for (uint32_t i = endpoint->rank_count; i < endpoint->av->count; i++)
+		ranks[i] = 0;
+	endpoint->ranks = ranks;
+	endpoint->rank_count = endpoint->av->count;
+	return true;
+}
+
+int peer_of(struct endpoint *endpoint, fi_addr_t index, bool greet, uint32_t *number)
+{
+	const struct av_entry *entry = av_at(endpoint->av, index);
+	struct process process;
+	struct peer *peer;
+
+	if (!entry)
+		return -FI_EINVAL;
+	process = (struct process){.nid = entry->address.nid, .pid = entry->address.pid};
+	if (index >= endpoint->rank_count && !ranks_grow(endpoint))
+		return -FI_ENOMEM;
+	*number = endpoint->ranks[index] - 1;
+	if (*number == NO_PEER ||
+		!peer_is(&endpoint->peers[*number], process, entry->address.life)) {
+		*number = peer_find(endpoint, process, entry->address.life);
+		if (*number == NO_PEER)
+			*number = peer_begin(endpoint, process, entry->address.life);
+		if (*number == NO_PEER)
+			return -FI_ENOMEM;
+		endpoint->ranks[index] = *number + 1;
+	}
+	peer = &endpoint->peers[*number];
+	peer->wanted = true;
+	if (greet && peer->state == PEER_NAMED)
+		peer_ask(endpoint, *number);
+	return 0;
+}
+
+/* --- greetings */
+
+void peer_answered(void *owner, struct greeting *greeting, enum greeting_result result)
+{
+	struct endpoint *endpoint = owner;
+	struct ask *ask = (struct ask *)(void *)greeting;
+	struct peer *peer = NULL;
+
+	for (uint32_t i = 0; i < endpoint->peer_count && ask->token != 0 && !peer; i++)
+		if (endpoint->peers[i].state == PEER_ASKING &&
+			endpoint->peers[i].token == ask->token)
+			peer = &endpoint->peers[i];
+	if (peer && result == GREETING_TAKEN) {
+		peer->pause = peer->pause == 0 ? REPEAT : peer->pause * 2;
+		peer->pause = peer->pause < SELDOM ? peer->pause : SELDOM;
+		peer->due = library_now() + peer->pause;
+		peer->since = 0;
+	} else if (peer && result == GREETING_REFUSED) {
+		peer->since = peer->since != 0 ? peer->since : library_now();
+		peer->due = library_now() + AGAIN;
+	} else if (peer) {
+		peer->failure = result == GREETING_DENIED ? FI_EACCES : FI_EHOSTUNREACH;
+	}
+	endpoint->answers -= ask->token == 0;
+	link_remove(&ask->link);
+	free(ask);
+}
+
+bool peer_greeted(void *owner, struct process from, const struct greeting *greeting)
+{
+	struct endpoint *endpoint = owner;
+	struct visitation *visitation = endpoint->visitors < VISITORS && endpoint->answers < ANSWERS
+						? malloc(sizeof(*visitation))
+						: NULL;
+
+	if (!visitation)
+		return false;
+	*visitation = (struct visitation){.from = from,
+		.words = {greeting->words[0], greeting->words[1], greeting->words[2]}};
+	list_append(&endpoint->visitations, &visitation->link);
+	endpoint->visitors++;
+	return true;
+}
+
+/* P3. The peer with this name, admitted if it is new. */
+static uint32_t peer_meet(
+	struct endpoint *endpoint, struct process from, uint32_t life, uint32_t name)
+{
+	uint32_t number = NO_PEER;
+
+	for (uint32_t i = 1; i < endpoint->peer_count; i++) {
+		const struct peer *peer = &endpoint->peers[i];
+
+		if (!peer_lives(peer) || !process_is(peer->process, from))
+			continue;
+		if (peer->life != life || (peer->state == PEER_OPEN && peer->name != name))
+			peer_lose(endpoint, i, FI_EHOSTUNREACH);
+		else
+			number = i;
+	}
+	if (number == NO_PEER)
+		number = peer_begin(endpoint, from, life);
+	if (number != NO_PEER && endpoint->peers[number].state != PEER_OPEN)
+		peer_join(endpoint, number, name);
+	return number;
+}
+
+static void ask_take(struct endpoint *endpoint, const struct visitation *visitation)
+{
+	const uint64_t *words = visitation->words;
+	uint64_t code = CODE_STRANGER;
+	uint32_t number = NO_PEER;
+
+	if ((uint32_t)words[0] == endpoint->self.life) {
+		number = peer_meet(
+			endpoint, visitation->from, (uint32_t)(words[1] >> 32), (uint32_t)words[1]);
+		code = number == NO_PEER ? CODE_FULL : CODE_OK;
+	}
+	(void)greeting_send(endpoint, visitation->from,
+		(uint64_t)GREETING_ANSWER << KIND_AT | code << CODE_AT,
+		code == CODE_OK ? messages_name(endpoint->messages, number) : 0, words[2], false);
+}
+
+static void answer_take(struct endpoint *endpoint, const struct visitation *visitation)
+{
+	const uint64_t *words = visitation->words;
+	const uint32_t name = (uint32_t)words[1];
+
+	for (uint32_t i = 1; i < endpoint->peer_count; i++) {
+		struct peer *peer = &endpoint->peers[i];
+
+		if (!peer_lives(peer) || peer->token == 0 || peer->token != words[2] ||
+			!process_is(peer->process, visitation->from))
+			continue;
+		switch (words[0] >> CODE_AT & 0xff) {
+		case CODE_OK:
+			if (peer->state == PEER_OPEN && peer->name != name)
+				peer_lose(endpoint, i, FI_EHOSTUNREACH);
+			else if (peer->state != PEER_OPEN && words[1] >> 32 == peer->life)
+				peer_join(endpoint, i, name);
+			break;
+		case CODE_STRANGER: /* P2 */
+			peer_lose(endpoint, i, FI_EHOSTUNREACH);
+			break;
+		default:
+			break; /* it is asked again */
+		}
+	}
+}
+
+/* Peers that are asked again, or do not answer. */
+static void asking_progress(struct endpoint *endpoint)
+{
+	const uint64_t now = library_now();
+
+	for (uint32_t i = 1; i < endpoint->peer_count && endpoint->asking != 0; i++) {
+		struct peer *peer = &endpoint->peers[i];
+
+		if (peer->state != PEER_ASKING)
+			continue;
+		if (peer->failure == 0 && peer->since != 0 &&
+			now - peer->since > setting_number(SETTING_PEER_TIMEOUT))
+			peer->failure = FI_EHOSTUNREACH;
+		if (peer->failure != 0)
+			peer_lose(endpoint, i, peer->failure);
+		else if (now >= peer->due)
+			peer_ask(endpoint, i);
+	}
+}
+
+/* A peer that has kept a message, and is gone, says nothing of its own. */
+static void peers_ask(struct endpoint *endpoint)
+{
+	uint64_t now;
+
+	if (endpoint->looks++ % LOOKS != 0 || messages_pending(endpoint->messages) == 0 ||
+		(now = library_now()) - endpoint->asked < ALIVE)
+		return;
+	endpoint->asked = now;
+	for (uint32_t i = 1; i < endpoint->peer_count; i++)
+		if (endpoint->peers[i].state == PEER_OPEN &&
+			messages_is_owed(endpoint->messages, i))
+			messages_ask(endpoint->messages, i);
+}
+
+void peers_progress(struct endpoint *endpoint)
+{
+	list_each (struct visitation, visitation, &endpoint->visitations, link) {
+		const uint64_t kind = visitation->words[0] >> KIND_AT;
+
+		link_remove(&visitation->link);
+		endpoint->visitors--;
+		if (kind == GREETING_ASK)
+			ask_take(endpoint, visitation);
+		else if (kind == GREETING_ANSWER)
+			answer_take(endpoint, visitation);
+		free(visitation);
+	}
+	if (endpoint->asking != 0)
+		asking_progress(endpoint);
+	for (uint32_t i = 1; i < endpoint->peer_count && endpoint->ending != 0; i++) {
+		if (!endpoint->peers[i].ending)
+			continue;
+		endpoint->peers[i].ending = false;
+		endpoint->ending--;
+		messages_end_from(endpoint, i);
+	}
+	peers_ask(endpoint);
+}
+
+/* --- opening and closing */
+
+/* The first peer is the endpoint itself. */
+bool peers_open(struct endpoint *endpoint)
+{
+	const struct process self = {.nid = endpoint->self.nid, .pid = endpoint->self.pid};
+	uint32_t number;
+
+	endpoint->peers = calloc(endpoint->peers_max, sizeof(*endpoint->peers));
+	(void)!getrandom(&endpoint->tokens, sizeof(endpoint->tokens), GRND_NONBLOCK);
+	if (!endpoint->peers)
+		return false;
+	number = peer_begin(endpoint, self, endpoint->self.life);
+	if (number == NO_PEER)
+		return false;
+	peer_join(endpoint, number, messages_name(endpoint->messages, number));
+	return true;
+}
+
+void peers_close(struct endpoint *endpoint)
+{
+	list_each (struct visitation, visitation, &endpoint->visitations, link)
+		free(visitation);
+	list_init(&endpoint->visitations);
+	list_each (struct ask, ask, &endpoint->asks, link)
+		free(ask);
+	list_init(&endpoint->asks);
+	free(endpoint->peers);
+	free(endpoint->ranks);
+	endpoint->peers = NULL;
+	endpoint->ranks = NULL;
+}

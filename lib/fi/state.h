@@ -1,0 +1,375 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* state.h - the objects of the libfabric provider: what its files share.
+ *
+ *     provider.c    the entry point, and what the host is told of this front end
+ *     info.c        fi_getinfo(): what is offered
+ *     fabric.c      fabrics, domains, event queues
+ *     av.c          addresses
+ *     cq.c          completion queues
+ *     endpoint.c    endpoints: open, bind, enable, close
+ *     peer.c        processes that an endpoint talks to: greetings, lives
+ *     message.c     sends, receives, peeks, cancel
+ *     none.c        operations that are not supported
+ *
+ * An endpoint is an interface with a process id of its own, FI_PROCESS + a number, and a space with
+ * two-sided messages of two classes (messages/messages.h): tagged, and not tagged.
+ *
+ * F1. A completion that an operation may have has a place in its queue from the post on: else the
+ *     post is refused with -FI_EAGAIN. So no queue is overrun.
+ * F2. An error is a line like others, in the order of ends.
+ * F3. A read that finds lines returns them and drives nothing; one that finds none drives once.
+ * F4. All objects of a domain belong to the thread that has the domain's lock; without one if the
+ *     program has promised FI_THREAD_DOMAIN. A thread that sleeps does not have it. An event queue
+ *     has a lock of its own.
+ * F5. An address is one life of an endpoint: it has the incarnation of its interface. A process
+ *     that comes back has another address.
+ * F6. What is cached of an address (its peer at an endpoint, a peer's index) is compared with the
+ *     address before it is used, so nobody has to be told that an address was removed.
+ */
+#ifndef FI_STATE_H
+#define FI_STATE_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <rdma/fabric.h>
+#include <rdma/fi_atomic.h>
+#include <rdma/fi_cm.h>
+#include <rdma/fi_collective.h>
+#include <rdma/fi_domain.h>
+#include <rdma/fi_endpoint.h>
+#include <rdma/fi_errno.h>
+#include <rdma/fi_rma.h>
+#include <rdma/fi_tagged.h>
+#include <rdma/providers/fi_log.h>
+#include <rdma/providers/fi_prov.h>
+
+#include <base/lock.h>
+#include <messages/messages.h>
+
+#define FI_PROCESS    UINT32_C(0x46000000)
+#define INJECT_MAX    4096
+#define MESSAGE_MAX   (UINT64_C(1) << 40)
+#define IOV_MAX_PARTS 4
+#define TX_SIZE       1024
+#define RX_SIZE       16384
+#define SIZE_LIMIT    65536 /* of either, if it is asked for */
+
+/* What a program asks for beside the kinds of messages. */
+#define CAPS_MESSAGES (FI_MSG | FI_TAGGED)
+#define CAPS_WAYS     (FI_SEND | FI_RECV)
+#define CAPS_COMM     (FI_LOCAL_COMM | FI_REMOTE_COMM)
+#define CAPS                                                                                       \
+	(CAPS_MESSAGES | CAPS_WAYS | CAPS_COMM | FI_DIRECTED_RECV | FI_SOURCE | FI_SOURCE_ERR |    \
+		FI_AV_USER_ID)
+/* Flags of operations that may stand in op_flags. */
+#define LEVELS                                                                                     \
+	(FI_INJECT_COMPLETE | FI_TRANSMIT_COMPLETE | FI_DELIVERY_COMPLETE | FI_MATCH_COMPLETE)
+#define OP_FLAGS (FI_COMPLETION | FI_INJECT | FI_MORE | LEVELS)
+
+extern struct fi_provider fi_postern;
+extern struct front fi_front;
+
+#define WARN(subsystem, ...) FI_WARN(&fi_postern, FI_LOG_##subsystem, __VA_ARGS__)
+
+/* What a process is known by, as fi_getname() tells it. */
+enum { ADDRESS_ETHERNET, ADDRESS_UDP, ADDRESS_NODE, ADDRESS_LOOP };
+struct address {
+	char magic[4]; /* "PSTN" */
+	uint8_t version;
+	uint8_t kind;
+	uint16_t unused;
+	uint32_t nid;
+	uint32_t pid;
+	uint32_t life;  /* F5 */
+	uint32_t place; /* ADDRESS_NODE: which machine */
+	uint64_t rest;  /* 0 */
+};
+#define ADDRESS_MAGIC   "PSTN"
+#define ADDRESS_VERSION 1
+
+struct fabric {
+	struct fid_fabric fid;
+	_Atomic uint32_t uses;
+};
+
+struct domain {
+	struct fid_domain fid;
+	struct fabric *fabric;
+	unsigned device; /* number in PTL_IFACE_NAME */
+	uint8_t kind;    /* ADDRESS_... */
+	uint32_t place;
+	bool locked; /* F4 */
+	_Atomic uint32_t lock;
+	uint32_t uses;
+	struct link endpoints;     /* that are enabled */
+	struct messages *sleepers; /* of which a thread is to be woken when the lock is given */
+	/* FI_PROGRESS_AUTO */
+	bool automatic;
+	pthread_t thread;
+	_Atomic uint32_t stop;
+};
+
+/* NULL: there is none. */
+struct eq {
+	struct fid_eq fid;
+	struct fabric *fabric;
+	_Atomic uint32_t uses;
+	bool blocking;
+	pthread_mutex_t mutex;
+	pthread_cond_t changed;
+	struct link events;
+};
+
+#define AV_NONE UINT32_MAX
+
+struct av_entry {
+	struct address address;
+	fi_addr_t user;
+	uint32_t next; /* of the same chain */
+	bool used;
+};
+
+struct av {
+	struct fid_av fid;
+	struct domain *domain;
+	struct eq *eq;
+	bool table;  /* FI_AV_TABLE */
+	bool events; /* FI_EVENT */
+	uint32_t uses;
+	struct av_entry *entries;
+	uint32_t *chains; /* as many as entries */
+	uint32_t count;   /* a power of two */
+	uint32_t lowest;  /* no entry below is free */
+};
+
+/* What a line of an error has beside. */
+struct failure {
+	int err;
+	size_t olen;
+	bool has_address;
+	struct address address; /* of a sender whom nobody has inserted */
+};
+
+struct line {
+	struct fi_cq_tagged_entry entry; /* the other formats begin alike */
+	fi_addr_t source;
+	struct failure *failure; /* NULL: none */
+};
+
+struct cq {
+	struct fid_cq fid;
+	struct domain *domain;
+	uint32_t uses;
+	size_t entry; /* bytes in the program's format */
+	bool blocking;
+	struct line *lines;
+	uint32_t room; /* of lines, a power of two */
+	/* of them at most: what the program has asked for, or, if that is more, what all endpoints
+	 * may have under way */
+	uint32_t least, bound;
+	uint32_t head, tail;
+	uint32_t promised;        /* F1 */
+	struct link bindings;     /* of endpoints */
+	struct address err_data;  /* of the last error that was read */
+	_Atomic uint32_t changes; /* for threads that sleep */
+	uint32_t signals;
+	uint32_t blocked;
+};
+
+/* An endpoint's place in a queue. */
+struct binding {
+	struct link link;
+	struct endpoint *endpoint;
+	struct cq *cq; /* NULL: none */
+	bool selective;
+};
+
+enum peer_state {
+	PEER_FREE,
+	PEER_NAMED,  /* it has a number here, and nothing was sent */
+	PEER_ASKING, /* it does not know this endpoint yet */
+	PEER_OPEN,
+	PEER_LOST /* `err` says why */
+};
+
+struct peer {
+	struct process process;
+	uint32_t life;
+	uint32_t index; /* F6: in the AV */
+	uint32_t name;  /* of this endpoint at the peer */
+	uint8_t state;  /* enum peer_state */
+	bool wanted;    /* the program has named it */
+	bool ending;    /* it was lost, and receives from it have not ended yet */
+	int err;
+	int failure; /* of the greeting; 0: none */
+	uint64_t token;
+	uint64_t due, pause, since; /* ns: of the next greeting; of the first that was refused */
+};
+
+struct operation {
+	struct transfer transfer; /* first: done() gets it */
+	struct link link;         /* of those of the endpoint that are pending */
+	struct endpoint *endpoint;
+	void *context;
+	void *buffer;
+	uint64_t flags; /* of its completion */
+	bool pending;
+	bool completes; /* FI_COMPLETION, or all do */
+	bool quiet;     /* fi_inject(): an error is logged alone */
+	uint32_t from;  /* of a receive from one peer; else PEER_ANY */
+	struct map_vector *vector;
+	void *copy;
+	struct operation *next; /* free */
+	struct operation *made; /* of all, the one before */
+};
+
+/* A greeting that has come, and is answered when no callback runs. */
+struct visitation {
+	struct link link;
+	struct process from;
+	uint64_t words[3];
+};
+
+struct endpoint {
+	struct fid_ep fid;
+	struct domain *domain;
+	struct av *av;
+	struct eq *eq;
+	struct binding tx, rx; /* rx is in no list if it is the same queue */
+	uint64_t caps, tx_flags, rx_flags;
+	uint32_t tx_size, rx_size;
+	bool enabled, closing;
+	struct link link; /* of the domain's */
+	uint64_t interface;
+	struct messages *messages;
+	struct address self;
+	/* peer.c */
+	struct peer *peers;
+	uint32_t peer_count, peers_max;
+	uint32_t *ranks; /* by index in the AV: a peer + 1; 0: none */
+	uint32_t rank_count;
+	uint32_t asking, ending; /* peers */
+	struct link visitations, asks;
+	uint32_t visitors, answers;
+	uint64_t tokens;
+	uint64_t asked; /* when peers were asked for a sign of life, ns */
+	uint32_t looks;
+	/* message.c */
+	struct operation *free, *made;
+	struct link pending;
+	uint32_t sending, receiving;
+	uint32_t sleepers; /* threads that wait for a queue, and sleep here */
+};
+
+#define object_of(pointer, type) ((type *)(void *)(pointer))
+#define endpoint_of(pointer)     object_of(pointer, struct endpoint)
+
+static inline void domain_enter(struct domain *domain)
+{
+	if (domain->locked)
+		lock_take(&domain->lock);
+}
+/* Gives the lock, and wakes threads that sleep for what has changed. */
+void domain_leave(struct domain *domain);
+
+/* --- provider.c */
+
+/* FI_POSTERN_PEERS: how many peers an endpoint may have. */
+uint32_t peers_wanted(void);
+
+/* --- none.c: -FI_ENOSYS */
+
+extern struct fi_ops_rma none_rma;
+extern struct fi_ops_atomic none_atomic;
+extern struct fi_ops_collective none_collective;
+extern struct fi_ops_mr none_mr;
+extern struct fi_ops_domain none_domain; /* what fabric.c does not do */
+extern struct fi_ops_fabric none_fabric;
+extern struct fi_ops_cm none_cm;
+extern struct fi_ops_ep none_ep;
+extern struct fi_ops_tagged none_tagged;
+extern struct fi_ops_msg none_msg;
+int none_bind(struct fid *fid, struct fid *bound, uint64_t flags);
+int none_control(struct fid *fid, int command, void *argument);
+int none_ops_open(struct fid *fid, const char *name, uint64_t flags, void **ops, void *context);
+int none_ops_set(struct fid *fid, const char *name, uint64_t flags, void *ops, void *context);
+/* What an object's fid can do beside close(). */
+#define FID_OPS(closes, binds, controls)                                                           \
+	{                                                                                          \
+		.size = sizeof(struct fi_ops), .close = (closes), .bind = (binds),                 \
+		.control = (controls), .ops_open = none_ops_open, .ops_set = none_ops_set          \
+	}
+
+/* --- info.c */
+
+int info_get(uint32_t version, const char *node, const char *service, uint64_t flags,
+	const struct fi_info *hints, struct fi_info **info);
+/* The number in PTL_IFACE_NAME of a domain's name. Returns false if it has none. */
+bool info_device(const char *name, unsigned *device, uint8_t *kind);
+
+/* --- fabric.c */
+
+int fabric_open(struct fi_fabric_attr *attr, struct fid_fabric **fabric, void *context);
+/* Puts an event or, with err, an error into a queue. */
+int eq_post(struct eq *eq, uint32_t event, const void *data, size_t size, int err);
+
+/* --- av.c */
+
+int av_open(struct fid_domain *domain, struct fi_av_attr *attr, struct fid_av **av, void *context);
+/* NULL: there is no such address. */
+const struct av_entry *av_at(const struct av *av, fi_addr_t index);
+/* F6: the index of an address, if `index` is not it. AV_NONE: it was not inserted. */
+uint32_t av_find(const struct av *av, struct process process, uint32_t life, uint32_t index);
+
+/* --- cq.c */
+
+int cq_open(struct fid_domain *domain, struct fi_cq_attr *attr, struct fid_cq **cq, void *context);
+/* F1. Returns false if there is no place. */
+bool cq_promise(struct cq *cq);
+/* The promised completion: a line; an error, if there is memory. */
+void cq_line(struct cq *cq, const struct line *line);
+void cq_error(struct cq *cq, const struct line *line, const struct failure *failure);
+/* Threads that sleep look once more. */
+void cq_rouse(struct cq *cq);
+/* There is to be none. */
+static inline void cq_release(struct cq *cq)
+{
+	cq->promised--;
+}
+/* --- endpoint.c */
+
+int endpoint_open(
+	struct fid_domain *domain, struct fi_info *info, struct fid_ep **endpoint, void *context);
+void endpoint_progress(struct endpoint *endpoint);
+void endpoints_forget(void);
+
+/* --- peer.c */
+
+bool peers_open(struct endpoint *endpoint);
+void peers_close(struct endpoint *endpoint);
+void peers_progress(struct endpoint *endpoint);
+/* The peer of an address, which is admitted if it was unknown, and greeted if something is to be
+ * sent. 0 or a negative error. */
+int peer_of(struct endpoint *endpoint, fi_addr_t address, bool greet, uint32_t *peer);
+/* The index of a peer in the AV, AV_NONE: it was not inserted. */
+uint32_t peer_index(struct endpoint *endpoint, uint32_t peer);
+struct address peer_address(const struct endpoint *endpoint, uint32_t peer);
+/* Callbacks of messages. */
+void peer_failed(void *owner, uint32_t peer, const char *why);
+bool peer_greeted(void *owner, struct process from, const struct greeting *greeting);
+void peer_answered(void *owner, struct greeting *greeting, enum greeting_result result);
+
+/* --- message.c */
+
+extern struct fi_ops_msg message_ops;
+extern struct fi_ops_tagged tagged_ops;
+ssize_t message_cancel(fid_t fid, void *context);
+void message_done(void *owner, struct transfer *transfer);
+/* Ends receives from a peer that is gone. */
+void messages_end_from(struct endpoint *endpoint, uint32_t peer);
+void operations_close(struct endpoint *endpoint);
+
+#endif

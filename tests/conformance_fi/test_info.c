@@ -1,0 +1,270 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* test_info.c - what fi_getinfo() offers, and what it does not: each row both ways.
+ * Covers: lib/fi/info.c, lib/fi/provider.c. */
+#include "fixture.h"
+
+static struct fi_info *hints;
+
+static int hints_open(void **state)
+{
+	(void)state;
+	hints = hints_make(&(struct wish){0});
+	return 0;
+}
+
+static int hints_close(void **state)
+{
+	(void)state;
+	fi_freeinfo(hints);
+	return 0;
+}
+
+static void offered(void)
+{
+	struct fi_info *offer = offer_of(hints);
+
+	assert_non_null(offer);
+	fi_freeinfo(offer);
+}
+
+/* One field has a value that is offered, and one that is not. */
+#define BOTH_WAYS(field, good, bad)                                                                \
+	do {                                                                                       \
+		hints->field = good;                                                               \
+		offered();                                                                         \
+		hints->field = bad;                                                                \
+		assert_null(offer_of(hints));                                                      \
+		hints->field = 0;                                                                  \
+	} while (0)
+
+static void capabilities(void **state)
+{
+	static const uint64_t good[] = {FI_MSG, FI_TAGGED, FI_MSG | FI_TAGGED, FI_TAGGED | FI_SEND,
+		FI_MSG | FI_RECV, FI_TAGGED | FI_DIRECTED_RECV, FI_MSG | FI_SOURCE,
+		FI_MSG | FI_SOURCE | FI_SOURCE_ERR, FI_LOCAL_COMM | FI_REMOTE_COMM, FI_AV_USER_ID};
+	static const uint64_t bad[] = {FI_RMA, FI_ATOMIC, FI_MULTICAST, FI_COLLECTIVE, FI_READ,
+		FI_WRITE, FI_REMOTE_READ, FI_REMOTE_WRITE, FI_MULTI_RECV, FI_TRIGGER, FI_FENCE,
+		FI_HMEM, FI_VARIABLE_MSG, FI_RMA_PMEM, FI_RMA_EVENT, FI_NAMED_RX_CTX, FI_SHARED_AV};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
+		struct fi_info *offer;
+
+		hints->caps = good[i];
+		offer = offer_of(hints);
+		assert_non_null(offer);
+		assert_int_equal(offer->caps & good[i], good[i]);
+		assert_true(offer->caps & (FI_MSG | FI_TAGGED));
+		assert_true(offer->caps & (FI_SEND | FI_RECV));
+		assert_int_equal(offer->mode, 0);
+		assert_int_equal(offer->tx_attr->caps & ~offer->caps, 0);
+		assert_int_equal(offer->rx_attr->caps & ~offer->caps, 0);
+		fi_freeinfo(offer);
+	}
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		hints->caps = bad[i];
+		assert_null(offer_of(hints));
+		hints->caps = bad[i] | FI_TAGGED;
+		assert_null(offer_of(hints));
+	}
+}
+
+static void endpoints(void **state)
+{
+	(void)state;
+	BOTH_WAYS(ep_attr->type, FI_EP_RDM, FI_EP_MSG);
+	BOTH_WAYS(ep_attr->type, FI_EP_UNSPEC, FI_EP_DGRAM);
+	BOTH_WAYS(ep_attr->protocol, FI_PROTO_UNSPEC, FI_PROTO_UDP);
+	BOTH_WAYS(ep_attr->max_msg_size, (size_t)1 << 40, SIZE_MAX);
+	BOTH_WAYS(ep_attr->tx_ctx_cnt, 1, 2);
+	BOTH_WAYS(ep_attr->rx_ctx_cnt, 1, FI_SHARED_CONTEXT);
+	BOTH_WAYS(ep_attr->msg_prefix_size, 0, 8);
+	hints->ep_attr->mem_tag_format = 0xf0;
+	offered();
+}
+
+static void contexts(void **state)
+{
+	(void)state;
+	BOTH_WAYS(tx_attr->op_flags, FI_COMPLETION | FI_INJECT | FI_DELIVERY_COMPLETE,
+		FI_COMMIT_COMPLETE);
+	BOTH_WAYS(tx_attr->op_flags, FI_MATCH_COMPLETE | FI_TRANSMIT_COMPLETE, FI_FENCE);
+	BOTH_WAYS(tx_attr->inject_size, 4096, 4097);
+	BOTH_WAYS(tx_attr->iov_limit, 4, 5);
+	BOTH_WAYS(tx_attr->size, 65536, 65537);
+	BOTH_WAYS(tx_attr->msg_order, FI_ORDER_SAS, FI_ORDER_RAW);
+	BOTH_WAYS(tx_attr->comp_order, 0, FI_ORDER_STRICT);
+	BOTH_WAYS(rx_attr->op_flags, FI_COMPLETION, FI_MULTI_RECV);
+	BOTH_WAYS(rx_attr->iov_limit, 4, 5);
+	BOTH_WAYS(rx_attr->size, 65536, 65537);
+	BOTH_WAYS(rx_attr->msg_order, FI_ORDER_SAS, FI_ORDER_WAS);
+	BOTH_WAYS(rx_attr->total_buffered_recv, 0, 1);
+}
+
+static void domains(void **state)
+{
+	(void)state;
+	BOTH_WAYS(domain_attr->cq_data_size, 8, 9);
+	BOTH_WAYS(domain_attr->mr_key_size, 8, 9);
+	BOTH_WAYS(domain_attr->max_ep_tx_ctx, 1, 2);
+	BOTH_WAYS(domain_attr->cntr_cnt, 0, 1);
+	BOTH_WAYS(domain_attr->caps, FI_LOCAL_COMM, FI_SHARED_AV);
+	for (unsigned i = FI_THREAD_UNSPEC; i <= FI_THREAD_ENDPOINT; i++) {
+		hints->domain_attr->threading = i;
+		offered();
+	}
+	for (unsigned i = FI_AV_UNSPEC; i <= FI_AV_TABLE; i++) {
+		struct fi_info *offer;
+
+		hints->domain_attr->av_type = i;
+		offer = offer_of(hints);
+		assert_non_null(offer);
+		assert_int_equal(offer->domain_attr->av_type, i == FI_AV_MAP ? i : FI_AV_TABLE);
+		fi_freeinfo(offer);
+	}
+	for (unsigned i = FI_PROGRESS_UNSPEC; i <= FI_PROGRESS_MANUAL; i++) {
+		struct fi_info *offer;
+
+		hints->domain_attr->data_progress = i;
+		offer = offer_of(hints);
+		assert_non_null(offer);
+		assert_int_equal(offer->domain_attr->data_progress,
+			i == FI_PROGRESS_AUTO ? i : FI_PROGRESS_MANUAL);
+		fi_freeinfo(offer);
+	}
+	for (unsigned i = FI_RM_UNSPEC; i <= FI_RM_ENABLED; i++) {
+		hints->domain_attr->resource_mgmt = i;
+		offered();
+	}
+	hints->domain_attr->mr_mode = FI_MR_LOCAL | FI_MR_VIRT_ADDR | FI_MR_PROV_KEY;
+	offered();
+}
+
+/* Any mode is good, as none is required. */
+static void modes(void **state)
+{
+	(void)state;
+	hints->mode = FI_CONTEXT | FI_MSG_PREFIX;
+	offered();
+	hints->mode = UINT64_MAX;
+	offered();
+}
+
+static void names(void **state)
+{
+	struct fi_info *offer;
+
+	(void)state;
+	offer = offer_of(hints);
+	assert_non_null(offer);
+	assert_string_equal(offer->domain_attr->name, getenv("PTL_IFACE_NAME"));
+	assert_int_equal(strncmp(offer->fabric_attr->name, "postern:", 8), 0);
+	assert_int_equal(offer->addr_format, FI_PROV_SPECIFIC);
+	hints->domain_attr->name = strdup(offer->domain_attr->name);
+	hints->fabric_attr->name = strdup(offer->fabric_attr->name);
+	fi_freeinfo(offer);
+	offered();
+	hints->domain_attr->name[0]++;
+	assert_null(offer_of(hints));
+	hints->domain_attr->name[0]--;
+	hints->fabric_attr->name[0]++;
+	assert_null(offer_of(hints));
+}
+
+static void addresses_are_not_looked_up(void **state)
+{
+	struct fi_info *offer = NULL;
+
+	(void)state;
+	assert_int_equal(
+		fi_getinfo(FI_VERSION(1, 17), "localhost", NULL, 0, hints, &offer), -FI_ENODATA);
+	assert_int_equal(
+		fi_getinfo(FI_VERSION(1, 17), NULL, "1", FI_SOURCE, hints, &offer), -FI_ENODATA);
+	hints->addr_format = FI_SOCKADDR_IN;
+	assert_null(offer_of(hints));
+	hints->addr_format = FI_PROV_SPECIFIC;
+	offered();
+}
+
+static void without_hints_there_is_all(void **state)
+{
+	struct fi_info *all, *offer;
+	bool found = false;
+
+	(void)state;
+	assert_ok(fi_getinfo(FI_VERSION(1, 17), NULL, NULL, 0, NULL, &all));
+	for (offer = all; offer; offer = offer->next)
+		if (strcmp(offer->fabric_attr->prov_name, "postern") == 0) {
+			found = true;
+			assert_int_equal(offer->caps & (FI_MSG | FI_TAGGED | FI_SEND | FI_RECV),
+				FI_MSG | FI_TAGGED | FI_SEND | FI_RECV);
+			assert_int_equal(offer->ep_attr->type, FI_EP_RDM);
+		}
+	assert_true(found);
+	fi_freeinfo(all);
+}
+
+/* As Open MPI's mtl asks. */
+static void hints_of_clients(void **state)
+{
+	struct fi_info *offer = NULL;
+
+	(void)state;
+	hints->mode = FI_CONTEXT;
+	hints->ep_attr->type = FI_EP_RDM;
+	hints->caps = FI_TAGGED | FI_LOCAL_COMM | FI_REMOTE_COMM | FI_DIRECTED_RECV;
+	hints->tx_attr->msg_order = FI_ORDER_SAS;
+	hints->rx_attr->msg_order = FI_ORDER_SAS;
+	hints->rx_attr->op_flags = FI_COMPLETION;
+	hints->tx_attr->op_flags = FI_COMPLETION;
+	hints->domain_attr->threading = FI_THREAD_DOMAIN;
+	hints->domain_attr->resource_mgmt = FI_RM_ENABLED;
+	hints->domain_attr->av_type = FI_AV_MAP;
+	hints->domain_attr->cq_data_size = 4;
+	assert_ok(fi_getinfo(FI_VERSION(1, 5), NULL, NULL, 0, hints, &offer));
+	assert_string_equal(offer->fabric_attr->prov_name, "postern");
+	fi_freeinfo(offer);
+}
+
+/* Two items of PTL_IFACE_NAME are two domains. */
+static void a_domain_for_each_device(void **state)
+{
+	char *before = strdup(getenv("PTL_IFACE_NAME"));
+	struct fi_info *offer;
+
+	(void)state;
+	setenv("PTL_IFACE_NAME", "node; loop:one", 1);
+	offer = offer_of(hints);
+	assert_non_null(offer);
+	assert_string_equal(offer->domain_attr->name, "node");
+	assert_non_null(offer->next);
+	assert_string_equal(offer->next->domain_attr->name, "loop:one");
+	assert_string_equal(offer->next->fabric_attr->name, "postern:loop:one");
+	fi_freeinfo(offer);
+	unsetenv("PTL_IFACE_NAME");
+	offer = offer_of(hints);
+	assert_string_equal(offer->domain_attr->name, "node");
+	fi_freeinfo(offer);
+	setenv("PTL_IFACE_NAME", before, 1);
+	free(before);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, hints_open, hints_close)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(capabilities),
+		TEST(endpoints),
+		TEST(contexts),
+		TEST(domains),
+		TEST(modes),
+		TEST(names),
+		TEST(addresses_are_not_looked_up),
+		TEST(without_hints_there_is_all),
+		TEST(hints_of_clients),
+		TEST(a_domain_for_each_device),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,555 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* test_objects.c - fabrics, domains, queues, vectors and endpoints: how they open, bind and close,
+ * and that every operation is there.
+ * Covers: lib/fi/av.c, lib/fi/endpoint.c, lib/fi/fabric.c, lib/fi/none.c. */
+#include "fixture.h"
+
+#include <pthread.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static int opened(void **state)
+{
+	(void)state;
+	pair_open(&(struct wish){0});
+	return 0;
+}
+
+static int closed(void **state)
+{
+	(void)state;
+	pair_close();
+	return 0;
+}
+
+/* --- addresses */
+
+static void a_table_has_indices_in_order(void **state)
+{
+	struct fi_av_attr attr = {.type = FI_AV_TABLE, .count = 3};
+	char names[4 * NAME_BYTES], got[NAME_BYTES], short_name[8], text[200];
+	fi_addr_t indices[4], one;
+	size_t length = sizeof(got);
+	int errors[4];
+	struct fid_av *av;
+
+	(void)state;
+	for (unsigned i = 0; i < 4; i++) {
+		memcpy(names + i * NAME_BYTES, sides[0].name, NAME_BYTES);
+		names[i * NAME_BYTES + 12] = (char)i; /* of the process id */
+	}
+	assert_ok(fi_av_open(domain, &attr, &av, NULL));
+	assert_int_equal(fi_av_insert(av, names, 2, indices, 0, NULL), 2);
+	assert_int_equal(indices[0], 0);
+	assert_int_equal(indices[1], 1);
+	assert_int_equal(fi_av_insert(av, names + 2 * NAME_BYTES, 2, NULL, FI_MORE, NULL), 2);
+	for (unsigned i = 0; i < 4; i++) {
+		length = sizeof(got);
+		assert_ok(fi_av_lookup(av, i, got, &length));
+		assert_int_equal(length, NAME_BYTES);
+		assert_memory_equal(got, names + i * NAME_BYTES, NAME_BYTES);
+	}
+	length = sizeof(short_name);
+	assert_ok(fi_av_lookup(av, 3, short_name, &length));
+	assert_int_equal(length, NAME_BYTES);
+	assert_memory_equal(short_name, names + 3 * NAME_BYTES, sizeof(short_name));
+	assert_int_not_equal(fi_av_lookup(av, 4, got, &length), 0);
+	/* One that was removed is inserted again, at the lowest index. */
+	one = 1;
+	assert_ok(fi_av_remove(av, &one, 1, 0));
+	assert_int_not_equal(fi_av_lookup(av, 1, got, &length), 0);
+	assert_int_not_equal(fi_av_remove(av, &one, 1, 0), 0);
+	assert_int_equal(fi_av_insert(av, names + NAME_BYTES, 1, &one, 0, NULL), 1);
+	assert_int_equal(one, 1);
+	/* One that is none fails alone. */
+	names[NAME_BYTES]++;
+	assert_int_equal(fi_av_insert(av, names, 3, indices, FI_SYNC_ERR, errors), 2);
+	assert_int_equal(indices[0], 4);
+	assert_true(indices[1] == FI_ADDR_NOTAVAIL);
+	assert_int_equal(indices[2], 6);
+	assert_int_equal(errors[0], 0);
+	assert_int_equal(errors[1], FI_EINVAL);
+	assert_int_equal(errors[2], 0);
+	length = sizeof(text);
+	assert_ptr_equal(fi_av_straddr(av, sides[0].name, text, &length), text);
+	assert_int_equal(length, strlen(text) + 1);
+	assert_int_equal(strncmp(text, "fi_postern://", 13), 0);
+	length = 5;
+	fi_av_straddr(av, sides[0].name, text, &length);
+	assert_string_equal(text, "fi_p");
+	assert_ok(fi_close(&av->fid));
+}
+
+static void a_map_of_many_addresses(void **state)
+{
+	enum { COUNT = 10000 };
+	static char names[COUNT * NAME_BYTES];
+	static fi_addr_t indices[COUNT];
+	struct fi_av_attr attr = {.type = FI_AV_MAP, .count = COUNT};
+	struct fid_av *av;
+
+	(void)state;
+	for (unsigned i = 0; i < COUNT; i++) {
+		memcpy(names + (size_t)i * NAME_BYTES, sides[0].name, NAME_BYTES);
+		memcpy(names + (size_t)i * NAME_BYTES + 12, &i, sizeof(i));
+	}
+	assert_ok(fi_av_open(domain, &attr, &av, NULL));
+	assert_int_equal(fi_av_insert(av, names, COUNT, indices, 0, NULL), COUNT);
+	for (unsigned i = 0; i < COUNT; i += 997) {
+		char got[NAME_BYTES];
+		size_t length = sizeof(got);
+
+		assert_ok(fi_av_lookup(av, indices[i], got, &length));
+		assert_memory_equal(got, names + (size_t)i * NAME_BYTES, NAME_BYTES);
+	}
+	assert_ok(fi_av_remove(av, indices, COUNT, 0));
+	assert_ok(fi_close(&av->fid));
+}
+
+static void an_address_of_elsewhere_is_refused(void **state)
+{
+	char name[NAME_BYTES];
+	fi_addr_t index;
+
+	(void)state;
+	memcpy(name, sides[0].name, sizeof(name));
+	name[5] = (char)(name[5] ^ 1); /* the kind of network */
+	assert_int_equal(fi_av_insert(sides[0].av, name, 1, &index, 0, NULL), 0);
+	assert_true(index == FI_ADDR_NOTAVAIL);
+	memcpy(name, sides[0].name, sizeof(name));
+	name[20] = (char)(name[20] ^ 1); /* the machine */
+	assert_int_equal(fi_av_insert(sides[0].av, name, 1, &index, 0, NULL), 0);
+	memcpy(name, sides[0].name, sizeof(name));
+	name[4]++; /* the release */
+	assert_int_equal(fi_av_insert(sides[0].av, name, 1, &index, 0, NULL), 0);
+}
+
+static void inserts_can_be_told_by_events(void **state)
+{
+	struct fi_av_attr attr = {.type = FI_AV_TABLE, .flags = FI_EVENT};
+	struct fi_eq_attr eq_attr = {.wait_obj = FI_WAIT_UNSPEC};
+	char names[2 * NAME_BYTES];
+	struct fi_eq_err_entry error = {0};
+	struct fi_eq_entry entry;
+	fi_addr_t indices[2];
+	struct fid_av *av;
+	struct fid_eq *eq;
+	uint32_t event;
+
+	(void)state;
+	memcpy(names, sides[0].name, NAME_BYTES);
+	memset(names + NAME_BYTES, 0, NAME_BYTES);
+	assert_ok(fi_av_open(domain, &attr, &av, NULL));
+	assert_int_equal(fi_av_insert(av, names, 1, indices, 0, NULL), -FI_ENOEQ);
+	assert_ok(fi_eq_open(fabric, &eq_attr, &eq, NULL));
+	assert_ok(fi_av_bind(av, &eq->fid, 0));
+	assert_int_equal(fi_close(&eq->fid), -FI_EBUSY);
+	assert_int_equal(fi_eq_read(eq, &event, &entry, sizeof(entry), 0), -FI_EAGAIN);
+	assert_ok(fi_av_insert(av, names, 2, indices, 0, &error));
+	assert_int_equal(fi_eq_read(eq, &event, &entry, sizeof(entry), 0), -FI_EAVAIL);
+	assert_int_equal(fi_eq_readerr(eq, &error, 0), sizeof(error));
+	assert_int_equal(error.err, FI_EINVAL);
+	assert_int_equal(error.data, 1);
+	assert_ptr_equal(error.fid, &av->fid);
+	assert_int_equal(
+		fi_eq_sread(eq, &event, &entry, sizeof(entry), -1, FI_PEEK), sizeof(entry));
+	assert_int_equal(fi_eq_read(eq, &event, &entry, sizeof(entry), 0), sizeof(entry));
+	assert_int_equal(event, FI_AV_COMPLETE);
+	assert_ptr_equal(entry.fid, &av->fid);
+	assert_ptr_equal(entry.context, &error);
+	assert_int_equal(entry.data, 1);
+	assert_int_equal(indices[0], 0);
+	assert_ok(fi_close(&av->fid));
+	assert_ok(fi_close(&eq->fid));
+}
+
+/* --- event queues */
+
+static void an_event_queue_keeps_what_is_written(void **state)
+{
+	struct fi_eq_attr attr = {.wait_obj = FI_WAIT_UNSPEC};
+	struct fi_eq_entry entry = {.data = 7};
+	struct fi_eq_err_entry error;
+	struct fid_eq *eq;
+	char text[8];
+	uint32_t event;
+
+	(void)state;
+	assert_ok(fi_eq_open(fabric, &attr, &eq, NULL));
+	assert_int_equal(fi_eq_readerr(eq, &error, 0), -FI_EAGAIN);
+	assert_int_equal(fi_eq_write(eq, FI_NOTIFY, &entry, sizeof(entry), 0), sizeof(entry));
+	assert_int_equal(fi_eq_write(eq, FI_SHUTDOWN, &entry, sizeof(entry), 0), sizeof(entry));
+	assert_int_equal(fi_eq_read(eq, &event, &entry, 4, 0), -FI_ETOOSMALL);
+	memset(&entry, 0, sizeof(entry));
+	assert_int_equal(fi_eq_sread(eq, &event, &entry, sizeof(entry), 1000, 0), sizeof(entry));
+	assert_int_equal(event, FI_NOTIFY);
+	assert_int_equal(entry.data, 7);
+	assert_int_equal(fi_eq_read(eq, &event, &entry, sizeof(entry), 0), sizeof(entry));
+	assert_int_equal(event, FI_SHUTDOWN);
+	assert_int_equal(fi_eq_sread(eq, &event, &entry, sizeof(entry), 10, 0), -FI_EAGAIN);
+	assert_string_equal(
+		fi_eq_strerror(eq, FI_EINVAL, NULL, text, sizeof(text)), fi_strerror(FI_EINVAL));
+	assert_int_equal(text[7], '\0');
+	assert_ok(fi_close(&eq->fid));
+	attr.wait_obj = FI_WAIT_NONE;
+	assert_ok(fi_eq_open(fabric, &attr, &eq, NULL));
+	assert_int_equal(fi_eq_sread(eq, &event, &entry, sizeof(entry), 0, 0), -FI_EINVAL);
+	assert_ok(fi_close(&eq->fid));
+	attr.wait_obj = FI_WAIT_FD;
+	assert_int_equal(fi_eq_open(fabric, &attr, &eq, NULL), -FI_ENOSYS);
+}
+
+/* --- order of opening and closing */
+
+static void what_is_in_use_does_not_close(void **state)
+{
+	(void)state;
+	assert_int_equal(fi_close(&fabric->fid), -FI_EBUSY);
+	assert_int_equal(fi_close(&domain->fid), -FI_EBUSY);
+	assert_int_equal(fi_close(&sides[0].cq->fid), -FI_EBUSY);
+	assert_int_equal(fi_close(&sides[0].av->fid), -FI_EBUSY);
+}
+
+static void an_endpoint_is_bound_before_it_is_enabled(void **state)
+{
+	struct fi_cq_attr cq_attr = {.format = FI_CQ_FORMAT_CONTEXT};
+	struct fi_av_attr av_attr = {.type = FI_AV_MAP};
+	struct fi_eq_attr eq_attr = {0};
+	char name[NAME_BYTES], short_name[4];
+	size_t length = sizeof(name);
+	struct fid_cq *tx, *rx;
+	struct fid_av *av;
+	struct fid_eq *eq;
+	struct fid_ep *ep;
+
+	(void)state;
+	assert_ok(fi_cq_open(domain, &cq_attr, &tx, NULL));
+	assert_ok(fi_cq_open(domain, &cq_attr, &rx, NULL));
+	assert_ok(fi_av_open(domain, &av_attr, &av, NULL));
+	assert_ok(fi_eq_open(fabric, &eq_attr, &eq, NULL));
+	assert_ok(fi_endpoint(domain, info, &ep, NULL));
+	assert_int_equal(fi_getname(&ep->fid, name, &length), -FI_EOPBADSTATE);
+	assert_int_equal(fi_tsend(ep, NULL, 0, NULL, 0, 0, NULL), -FI_EOPBADSTATE);
+	assert_int_equal(fi_trecv(ep, NULL, 0, NULL, 0, 0, 0, NULL), -FI_EOPBADSTATE);
+	assert_int_equal(fi_enable(ep), -FI_ENOAV);
+	assert_ok(fi_ep_bind(ep, &av->fid, 0));
+	assert_int_equal(fi_ep_bind(ep, &av->fid, 0), -FI_EINVAL);
+	assert_ok(fi_ep_bind(ep, &eq->fid, 0));
+	assert_int_equal(fi_enable(ep), -FI_ENOCQ);
+	assert_int_equal(fi_ep_bind(ep, &tx->fid, 0), -FI_EBADFLAGS);
+	assert_ok(fi_ep_bind(ep, &tx->fid, FI_TRANSMIT));
+	assert_int_equal(fi_enable(ep), -FI_ENOCQ);
+	assert_int_equal(fi_ep_bind(ep, &rx->fid, FI_TRANSMIT), -FI_EINVAL);
+	assert_ok(fi_ep_bind(ep, &rx->fid, FI_RECV));
+	assert_ok(fi_enable(ep));
+	assert_ok(fi_enable(ep));
+	assert_int_equal(fi_ep_bind(ep, &rx->fid, FI_RECV), -FI_EOPBADSTATE);
+	length = sizeof(short_name);
+	assert_int_equal(fi_getname(&ep->fid, short_name, &length), -FI_ETOOSMALL);
+	assert_int_equal(length, NAME_BYTES);
+	assert_int_equal(fi_close(&eq->fid), -FI_EBUSY);
+	assert_ok(fi_close(&ep->fid));
+	assert_ok(fi_close(&tx->fid));
+	assert_ok(fi_close(&rx->fid));
+	assert_ok(fi_close(&av->fid));
+	assert_ok(fi_close(&eq->fid));
+}
+
+static void flags_of_an_endpoint_can_be_read_and_set(void **state)
+{
+	uint64_t flags = FI_TRANSMIT;
+
+	(void)state;
+	assert_ok(fi_control(&sides[0].ep->fid, FI_GETOPSFLAG, &flags));
+	assert_int_equal(flags, 0);
+	flags = FI_TRANSMIT | FI_COMPLETION | FI_DELIVERY_COMPLETE;
+	assert_ok(fi_control(&sides[0].ep->fid, FI_SETOPSFLAG, &flags));
+	flags = FI_TRANSMIT;
+	assert_ok(fi_control(&sides[0].ep->fid, FI_GETOPSFLAG, &flags));
+	assert_true(flags == (FI_COMPLETION | FI_DELIVERY_COMPLETE));
+	flags = FI_RECV;
+	assert_ok(fi_control(&sides[0].ep->fid, FI_GETOPSFLAG, &flags));
+	assert_int_equal(flags, 0);
+	flags = FI_RECV | FI_INJECT;
+	assert_int_equal(fi_control(&sides[0].ep->fid, FI_SETOPSFLAG, &flags), -FI_EINVAL);
+	flags = FI_TRANSMIT | FI_RECV;
+	assert_int_equal(fi_control(&sides[0].ep->fid, FI_GETOPSFLAG, &flags), -FI_EINVAL);
+}
+
+static void every_format_is_a_prefix(void **state)
+{
+	static const struct {
+		enum fi_cq_format format;
+		size_t size;
+	} formats[] = {{FI_CQ_FORMAT_CONTEXT, sizeof(struct fi_cq_entry)},
+		{FI_CQ_FORMAT_MSG, sizeof(struct fi_cq_msg_entry)},
+		{FI_CQ_FORMAT_DATA, sizeof(struct fi_cq_data_entry)},
+		{FI_CQ_FORMAT_TAGGED, sizeof(struct fi_cq_tagged_entry)}};
+	char buffer[2 * sizeof(struct fi_cq_tagged_entry)];
+
+	for (unsigned n = 0; n < 4; n++) {
+		struct fi_cq_tagged_entry entry = {0};
+		unsigned left = 2;
+		char word;
+
+		pair_open(&(struct wish){.format = formats[n].format});
+		for (unsigned i = 0; i < 2; i++) {
+			assert_ok(fi_trecv(
+				sides[1].ep, &word, 1, NULL, FI_ADDR_UNSPEC, 5, 0, &sides[i]));
+			assert_ok(fi_tsend(sides[0].ep, "x", 1, NULL, sides[0].other, 5, state));
+		}
+		memset(buffer, 0x5a, sizeof(buffer));
+		while (left > 0) {
+			ssize_t got;
+
+			(void)fi_cq_read(sides[0].cq, NULL, 0);
+			got = fi_cq_read(sides[1].cq, buffer + (2 - left) * formats[n].size, left);
+			if (got > 0)
+				left -= (unsigned)got;
+			else
+				assert_int_equal(got, -FI_EAGAIN);
+		}
+		for (unsigned i = 0; i < 2; i++) {
+			memcpy(&entry, buffer + i * formats[n].size, formats[n].size);
+			assert_ptr_equal(entry.op_context, &sides[i]);
+			if (n > 0)
+				assert_int_equal(entry.len, 1);
+			if (n == 3)
+				assert_int_equal(entry.tag, 5);
+		}
+		for (size_t i = 2 * formats[n].size; i < sizeof(buffer); i++)
+			assert_int_equal(buffer[i], 0x5a);
+		pair_close();
+	}
+}
+
+/* --- waits and threads */
+
+static void *send_later(void *unused)
+{
+	(void)unused;
+	usleep(20000);
+	while (fi_tsend(sides[0].ep, "late", 5, NULL, sides[0].other, 1, sides) != 0)
+		;
+	return NULL;
+}
+
+static void *signal_later(void *unused)
+{
+	(void)unused;
+	usleep(20000);
+	assert_ok(fi_cq_signal(sides[1].cq));
+	return NULL;
+}
+
+/* The side's queue alone is read: whoever waits makes progress for its endpoint. */
+static void a_read_can_wait(void **state)
+{
+	struct fi_cq_tagged_entry entry;
+	pthread_t thread;
+	char word[8];
+	ssize_t got;
+
+	(void)state;
+	pair_open(&(struct wish){.wait = FI_WAIT_UNSPEC, .progress = FI_PROGRESS_AUTO});
+	assert_int_equal(fi_cq_sread(sides[1].cq, &entry, 1, NULL, 0), -FI_EAGAIN);
+	assert_int_equal(fi_cq_sread(sides[1].cq, &entry, 1, NULL, 20), -FI_EAGAIN);
+	for (unsigned i = 0; i < 20; i++) {
+		assert_ok(fi_trecv(sides[1].ep, word, 8, NULL, FI_ADDR_UNSPEC, 1, 0, word));
+		assert_ok(pthread_create(&thread, NULL, send_later, NULL));
+		while ((got = fi_cq_sread(sides[1].cq, &entry, 1, NULL, -1)) == -FI_EAGAIN)
+			;
+		assert_int_equal(got, 1);
+		assert_ptr_equal(entry.op_context, word);
+		pthread_join(thread, NULL);
+		while ((got = fi_cq_sread(sides[0].cq, &entry, 1, NULL, -1)) == -FI_EAGAIN)
+			;
+		assert_int_equal(got, 1);
+	}
+	assert_ok(pthread_create(&thread, NULL, signal_later, NULL));
+	assert_int_equal(fi_cq_sread(sides[1].cq, &entry, 1, NULL, -1), -FI_EAGAIN);
+	pthread_join(thread, NULL);
+	pair_close();
+	pair_open(&(struct wish){.wait = FI_WAIT_NONE});
+	assert_int_equal(fi_cq_sread(sides[1].cq, &entry, 1, NULL, 0), -FI_EINVAL);
+	assert_int_equal(fi_cq_signal(sides[1].cq), -FI_EINVAL);
+	pair_close();
+}
+
+/* FI_PROGRESS_AUTO: the target makes no call. */
+static void a_peer_that_makes_no_calls_is_sent_to(void **state)
+{
+	struct fi_cq_tagged_entry entry;
+	ssize_t got;
+
+	(void)state;
+	pair_open(&(struct wish){.progress = FI_PROGRESS_AUTO, .wait = FI_WAIT_UNSPEC});
+	assert_ok(fi_tsendmsg(sides[0].ep,
+		&(struct fi_msg_tagged){.msg_iov = &(struct iovec){(void *)(uintptr_t) "x", 1},
+			.iov_count = 1,
+			.addr = sides[0].other,
+			.context = &entry},
+		FI_DELIVERY_COMPLETE));
+	while ((got = fi_cq_sread(sides[0].cq, &entry, 1, NULL, -1)) == -FI_EAGAIN)
+		;
+	assert_int_equal(got, 1);
+	pair_close();
+}
+
+#define THREADS  4
+#define MESSAGES 300
+
+static void *exchange(void *argument)
+{
+	uint64_t tag = (uintptr_t)argument, got = 0;
+	struct fi_cq_tagged_entry entry;
+
+	for (unsigned i = 0; i < MESSAGES; i++) {
+		while (fi_trecv(sides[1].ep, &got, sizeof(got), NULL, FI_ADDR_UNSPEC, tag, 0,
+			       argument) == -FI_EAGAIN)
+			;
+		while (fi_tinject(sides[0].ep, &tag, sizeof(tag), sides[0].other, tag) ==
+			-FI_EAGAIN)
+			;
+		while (fi_cq_read(sides[1].cq, &entry, 1) != 1)
+			(void)fi_cq_read(sides[0].cq, NULL, 0);
+	}
+	return NULL;
+}
+
+static void threads_share_endpoints_and_queues(void **state)
+{
+	pthread_t threads[THREADS];
+
+	(void)state;
+	for (uintptr_t i = 0; i < THREADS; i++)
+		assert_ok(pthread_create(&threads[i], NULL, exchange, (void *)(i + 1)));
+	for (unsigned i = 0; i < THREADS; i++)
+		pthread_join(threads[i], NULL);
+}
+
+/* --- fork */
+
+static void a_child_may_exec_or_end(void **state)
+{
+	char word[8] = "";
+	struct fi_cq_tagged_entry entry;
+	pid_t child = fork();
+	int status;
+
+	(void)state;
+	if (child == 0) {
+		(void)fi_cq_read(sides[0].cq, &entry, 1);
+		(void)fi_close(&sides[0].ep->fid);
+		_exit(0);
+	}
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_int_equal(status, 0);
+	assert_int_equal(system("true"), 0);
+	assert_ok(fi_trecv(sides[1].ep, word, 8, NULL, FI_ADDR_UNSPEC, 1, 0, word));
+	assert_ok(fi_tinject(sides[0].ep, "parent", 7, sides[0].other, 1));
+	completion_take(&sides[1], &entry, NULL);
+	assert_string_equal(word, "parent");
+}
+
+/* --- what is not supported says so */
+
+#define NOT_SUPPORTED(call) assert_int_equal((int)(call), -FI_ENOSYS)
+
+static void all_words_of(const void *ops, size_t size)
+{
+	const char *bytes = ops;
+	size_t length;
+
+	memcpy(&length, bytes, sizeof(length));
+	assert_int_equal(length, size);
+	for (size_t at = sizeof(length); at < size; at += sizeof(void *)) {
+		void *pointer;
+
+		memcpy(&pointer, bytes + at, sizeof(pointer));
+		assert_non_null(pointer);
+	}
+}
+
+#define ALL_WORDS(ops) all_words_of(ops, sizeof(*(ops)))
+
+static void no_operation_is_missing(void **state)
+{
+	struct fid_ep *ep = sides[0].ep;
+	struct fi_eq_attr attr = {0};
+	struct fid_eq *eq;
+
+	(void)state;
+	assert_ok(fi_eq_open(fabric, &attr, &eq, NULL));
+	ALL_WORDS(fabric->ops);
+	ALL_WORDS(domain->ops);
+	ALL_WORDS(domain->mr);
+	ALL_WORDS(ep->ops);
+	ALL_WORDS(ep->cm);
+	ALL_WORDS(ep->msg);
+	ALL_WORDS(ep->rma);
+	ALL_WORDS(ep->tagged);
+	ALL_WORDS(ep->atomic);
+	ALL_WORDS(ep->collective);
+	ALL_WORDS(sides[0].cq->ops);
+	ALL_WORDS(sides[0].av->ops);
+	ALL_WORDS(eq->ops);
+	assert_ok(fi_close(&eq->fid));
+	NOT_SUPPORTED(fi_read(ep, NULL, 0, NULL, 0, 0, 0, NULL));
+	NOT_SUPPORTED(fi_write(ep, NULL, 0, NULL, 0, 0, 0, NULL));
+	NOT_SUPPORTED(fi_inject_write(ep, NULL, 0, 0, 0, 0));
+	NOT_SUPPORTED(fi_atomic(ep, NULL, 0, NULL, 0, 0, 0, FI_INT8, FI_SUM, NULL));
+	NOT_SUPPORTED(fi_barrier(ep, 0, NULL));
+	NOT_SUPPORTED(fi_mr_reg(domain, NULL, 0, 0, 0, 0, 0, NULL, NULL));
+	NOT_SUPPORTED(fi_cntr_open(domain, NULL, NULL, NULL));
+	NOT_SUPPORTED(fi_poll_open(domain, NULL, NULL));
+	NOT_SUPPORTED(fi_wait_open(fabric, NULL, NULL));
+	NOT_SUPPORTED(fi_trywait(fabric, NULL, 0));
+	NOT_SUPPORTED(fi_passive_ep(fabric, info, NULL, NULL));
+	NOT_SUPPORTED(fi_scalable_ep(domain, info, NULL, NULL));
+	NOT_SUPPORTED(fi_stx_context(domain, NULL, NULL, NULL));
+	NOT_SUPPORTED(fi_srx_context(domain, NULL, NULL, NULL));
+	NOT_SUPPORTED(fi_connect(ep, NULL, NULL, 0));
+	NOT_SUPPORTED(fi_listen((struct fid_pep *)ep));
+	NOT_SUPPORTED(fi_av_insertsvc(sides[0].av, "x", "y", NULL, 0, NULL));
+	NOT_SUPPORTED(fi_setopt(&ep->fid, FI_OPT_ENDPOINT, FI_OPT_MIN_MULTI_RECV, NULL, 0));
+}
+
+/* An endpoint without tagged messages. */
+static void a_kind_that_was_not_asked_for_is_not_there(void **state)
+{
+	(void)state;
+	pair_open(&(struct wish){.caps = FI_MSG});
+	NOT_SUPPORTED(fi_tsend(sides[0].ep, NULL, 0, NULL, 0, 0, NULL));
+	NOT_SUPPORTED(fi_trecv(sides[0].ep, NULL, 0, NULL, 0, 0, 0, NULL));
+	pair_close();
+	pair_open(&(struct wish){.caps = FI_TAGGED});
+	NOT_SUPPORTED(fi_send(sides[0].ep, NULL, 0, NULL, 0, NULL));
+	NOT_SUPPORTED(fi_recv(sides[0].ep, NULL, 0, NULL, 0, NULL));
+	pair_close();
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, opened, closed)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(a_table_has_indices_in_order),
+		TEST(a_map_of_many_addresses),
+		TEST(an_address_of_elsewhere_is_refused),
+		TEST(inserts_can_be_told_by_events),
+		TEST(an_event_queue_keeps_what_is_written),
+		TEST(what_is_in_use_does_not_close),
+		TEST(an_endpoint_is_bound_before_it_is_enabled),
+		TEST(flags_of_an_endpoint_can_be_read_and_set),
+		cmocka_unit_test(every_format_is_a_prefix),
+		cmocka_unit_test(a_read_can_wait),
+		cmocka_unit_test(a_peer_that_makes_no_calls_is_sent_to),
+		TEST(threads_share_endpoints_and_queues),
+		TEST(a_child_may_exec_or_end),
+		TEST(no_operation_is_missing),
+		cmocka_unit_test(a_kind_that_was_not_asked_for_is_not_there),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

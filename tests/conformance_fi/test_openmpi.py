@@ -1,0 +1,97 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""test_openmpi.py PROVIDER - Debian's own Open MPI, which is not rebuilt, over the provider: programs of tests/clients on two ranks of a node, and
+a rank that is killed. Nothing else than the provider can carry them: the file that --tune names allows no other."""
+import os
+import pathlib
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+SOURCE = pathlib.Path(__file__).resolve().parents[2]
+LIMIT = 300  # s, of a job; generous, the cores may be busy
+JOBS = [("point", "quick"), ("collective", ""), ("several", "quick")]
+ENDLESS = r"""#include <mpi.h>
+#include <stdio.h>
+
+int main(int count, char **words)
+{
+	int rank, sent = 0, got;
+
+	MPI_Init(&count, &words);
+	MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+	for (;; sent++) {
+		MPI_Sendrecv(&sent, 1, MPI_INT, 1 - rank, 0, &got, 1, MPI_INT, 1 - rank, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+		if (sent == 1000 && rank == 0)
+			fclose(fopen("running", "w"));
+	}
+}
+"""
+
+
+def mpirun(directory, environment, *words):
+    return ["mpirun.openmpi", "--oversubscribe", "--tune", "postern", "-n", "2", *words], {"cwd": directory, "env": environment}
+
+
+def run(directory, environment, program, words):
+    command, options = mpirun(directory, environment, f"./{program}", *words.split())
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True, **options) as job:
+        try:
+            output = job.communicate(timeout=LIMIT)[0]
+        except subprocess.TimeoutExpired:
+            os.killpg(job.pid, signal.SIGKILL)
+            sys.exit(f"{program} hangs: {job.communicate()[0]}")
+    if job.returncode != 0:
+        sys.exit(f"{program} {words}: exit code {job.returncode}\n{output}")
+    print(f"{program} {words}: passed")
+
+
+def children(pid):
+    with open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as file:
+        return [int(child) for child in file.read().split()]
+
+
+def kill_a_rank(directory, environment):
+    """The job ends, and says so."""
+    command, options = mpirun(directory, environment, "./endless")
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True, **options) as job:
+        try:
+            end = time.monotonic() + LIMIT
+            while not os.path.exists(f"{directory}/running"):
+                if time.monotonic() > end or job.poll() is not None:
+                    raise subprocess.TimeoutExpired(command, LIMIT)
+                time.sleep(0.05)
+            ranks = [pid for pid in children(job.pid) if pathlib.Path(f"/proc/{pid}/comm").read_text(encoding="utf-8") == "endless\n"]
+            os.kill(ranks[-1], signal.SIGKILL)
+            output = job.communicate(timeout=LIMIT)[0]
+        except subprocess.TimeoutExpired:
+            os.killpg(job.pid, signal.SIGKILL)
+            sys.exit(f"a killed rank does not end its job: {job.communicate()[0]}")
+    if job.returncode == 0:
+        sys.exit(f"a killed rank ends its job with exit code 0: {output}")
+    print("a rank is killed: the job ended")
+
+
+def main():
+    missing = [name for name in ("mpirun.openmpi", "mpicc.openmpi") if not shutil.which(name)]
+    if missing:
+        print(f"skipped, because there is no {' and no '.join(missing)}: install openmpi-bin and libopenmpi-dev")
+        sys.exit(77)
+    with tempfile.TemporaryDirectory(prefix="ptn-") as directory:
+        environment = {name: value for name, value in os.environ.items() if not name.startswith(("PTL_", "OMPI_", "FI_"))}
+        environment |= {"FI_PROVIDER_PATH": sys.argv[1], "PTL_IFACE_NAME": "node:" + os.path.basename(directory),
+                        "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "TMPDIR": directory}
+        shutil.copy(SOURCE / "share/openmpi/postern", directory)
+        pathlib.Path(directory, "endless.c").write_text(ENDLESS, encoding="utf-8")
+        for source in [SOURCE / f"tests/clients/{name}.c" for name, _ in JOBS] + [pathlib.Path(directory, "endless.c")]:
+            subprocess.run(["mpicc.openmpi", "-O2", "-o", f"{directory}/{source.stem}", source], check=True, timeout=LIMIT)
+        for program, words in JOBS:
+            run(directory, environment, program, words)
+        kill_a_rank(directory, environment)
+
+
+if __name__ == "__main__":
+    main()
