@@ -182,6 +182,12 @@ static uint64_t sends_left(const struct cluster *cluster, uint32_t node)
 	return left;
 }
 
+static bool member_quiet(const struct cluster *cluster, uint32_t node)
+{
+	return messages_pending(cluster->members[node].endpoint->messages) <=
+	       sends_left(cluster, node);
+}
+
 bool cluster_quiet(const struct cluster *cluster)
 {
 	for (uint32_t i = 0; cluster && i < cluster->count; i++)
@@ -189,9 +195,7 @@ bool cluster_quiet(const struct cluster *cluster)
 			return false;
 	for (uint32_t i = 0; cluster && i < cluster->simulation->node_count; i++)
 		if (cluster->members[i].endpoint &&
-			(messages_pending(cluster->members[i].endpoint->messages) >
-					sends_left(cluster, i) ||
-				oracle_awaits_handler(&cluster->members[i])))
+			(!member_quiet(cluster, i) || oracle_awaits_handler(&cluster->members[i])))
 			return false;
 	return true;
 }
@@ -211,14 +215,13 @@ static void forgotten_check(const struct cluster *cluster, const struct member *
 	}
 }
 
-/* In its last look it may have heard a peer's greeting, and answered. */
+/* In its last look it may have heard a peer's greeting, and answered, or asked a peer whether that
+ * lives. */
 static bool member_finished(const struct cluster *cluster, uint32_t node)
 {
 	const struct member *member = &cluster->members[node];
 
-	return messages_pending(member->endpoint->messages) <=
-		       sends_left(cluster, node) + member->endpoint->greetings &&
-	       !oracle_awaits_handler(member);
+	return (member->quiet || member_quiet(cluster, node)) && !oracle_awaits_handler(member);
 }
 
 static void member_finish(struct cluster *cluster, struct member *member)
@@ -256,8 +259,10 @@ void cluster_finish(struct cluster *cluster)
 				post->partner ? post->partner->number : 0);
 	}
 	for (uint32_t i = 0; cluster && i < cluster->simulation->node_count; i++)
-		if (cluster->members[i].endpoint && !simulation_failed(cluster->simulation))
+		if (cluster->members[i].endpoint && !simulation_failed(cluster->simulation)) {
+			cluster->members[i].quiet = member_quiet(cluster, i);
 			member_finish(cluster, &cluster->members[i]);
+		}
 	for (uint32_t i = 0; cluster && i < cluster->simulation->node_count; i++)
 		if (cluster->members[i].endpoint && !member_finished(cluster, i))
 			FAIL(cluster, "mx: node %u has messages that are under way for ever", i);

@@ -103,6 +103,7 @@ struct member {
 	uint64_t context;  /* bits of the context id */
 	uint64_t patience; /* of requests from now on, ns; 0: without end */
 	uint64_t looked;   /* when the last step ended, ns */
+	bool quiet;        /* nothing of it was under way before its last look */
 	struct route *routes;
 };
 
