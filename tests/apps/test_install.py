@@ -248,6 +248,23 @@ class Install(programs.Case):
         self.assertIn("gasnet_postern_init_0_par", done.stdout)
         self.assertNotEqual(done.returncode, 0)
 
+    def test_a_makefile_includes_the_fragment_of_gasnet(self):
+        with open(os.path.join(self.directory, "Makefile"), "w", encoding="utf-8") as file:
+            file.write(f"""include {self.prefix}/include/postern-conduit/postern-$(MODE).mak
+halo-$(MODE): {SOURCE}/apps/examples/halo.c
+\t$(GASNET_CC) $(GASNET_CPPFLAGS) $(GASNET_CFLAGS) -c -o $@.o $<
+\t$(GASNET_LD) $(GASNET_LDFLAGS) -o $@ $@.o $(GASNET_LIBS)
+""")
+        for mode in ("seq", "par", "parsync"):
+            fragment = f"{self.prefix}/include/postern-conduit/postern-{mode}.mak"
+            with open(fragment, encoding="utf-8") as file:  # it is not where it will be
+                text = file.read()
+            with open(fragment, "w", encoding="utf-8") as file:
+                file.write(text.replace(self.option("prefix"), self.prefix))
+            self.shell("make", f"MODE={mode}", f"halo-{mode}")
+            self.assertIn("64 rows after 100 steps on 1 ranks: 0 are wrong",
+                          self.shell(f"./halo-{mode}", LD_LIBRARY_PATH=self.lib, PTL_IFACE_NAME="loop:a"))
+
     def test_pkg_config_looks_where_it_is_installed(self):
         looked_into = self.shell("pkg-config", "--variable=pc_path", "pkg-config").strip().split(":")
         self.assertIn(os.path.join(self.option("prefix"), self.option("libdir"), "pkgconfig"), looked_into)
