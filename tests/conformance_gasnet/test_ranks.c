@@ -402,11 +402,14 @@ static void leave_threads(void)
 	GASNET_BLOCKUNTIL(stage == 1);
 }
 
+#define THREADS       8u
+#define THREAD_ROUNDS 250u
+
 /* Puts, gets and handles of a thread are its own. */
 static void thread_transfer(unsigned number)
 {
 	unsigned to = (rank + 1) % ranks;
-	uint8_t *place = segments[to] + SEGMENT - (rank * 4 + number + 1) * 1024;
+	uint8_t *place = segments[to] + SEGMENT - (rank * THREADS + number + 1) * 1024;
 	uint8_t bytes[1024], back[1024];
 
 	for (unsigned i = 0; i < 200; i++) {
@@ -432,7 +435,7 @@ static void *thread_flood(void *which)
 	unsigned number = (unsigned)(uintptr_t)which;
 	static uint8_t bytes[64];
 
-	for (unsigned i = 0; i < 500; i++) {
+	for (unsigned i = 0; i < THREAD_ROUNDS; i++) {
 		unsigned to = (rank + 1 + (i + number) % (ranks - 1)) % ranks;
 
 		CHECK(gasnet_AMRequestLong1(to, FLOOD_LONG, segments[rank] + SEGMENT / 2,
@@ -466,13 +469,14 @@ static void thread_medium_reply(
 /* Threads that share an endpoint. */
 static void threads(void)
 {
-	pthread_t made[4];
+	pthread_t made[THREADS];
 
-	for (uintptr_t i = 0; i < 4; i++)
+	for (uintptr_t i = 0; i < THREADS; i++)
 		CHECK(pthread_create(&made[i], NULL, thread_flood, (void *)i) == 0);
-	for (unsigned i = 0; i < 4; i++)
+	for (unsigned i = 0; i < THREADS; i++)
 		CHECK(pthread_join(made[i], NULL) == 0);
-	GASNET_BLOCKUNTIL(__atomic_load_n(&thread_replies, __ATOMIC_RELAXED) == 2000);
+	GASNET_BLOCKUNTIL(
+		__atomic_load_n(&thread_replies, __ATOMIC_RELAXED) == THREADS * THREAD_ROUNDS);
 	barrier_pass();
 }
 #endif
