@@ -25,7 +25,10 @@
 void endpoint_progress(struct endpoint *endpoint)
 {
 	(void)messages_progress(endpoint->messages);
+	endpoint->joined = false;
 	peers_progress(endpoint);
+	if (endpoint->joined) /* what has waited for that leaves at once */
+		(void)messages_progress(endpoint->messages);
 }
 
 /* --- binding */
@@ -269,19 +272,29 @@ static int endpoint_getname(fid_t fid, void *address, size_t *length)
 
 /* --- closing */
 
-/* Sends whose data was taken over leave, as long as peers take some of them (linger.h). */
+/* Messages whose peers have not got them, and peers that do not know this endpoint yet, for which
+ * messages wait. */
+static uint64_t endpoint_owes(const struct endpoint *endpoint)
+{
+	return messages_flying(endpoint->messages) + endpoint->asking;
+}
+
+/* Sends whose data was taken over leave, as long as peers take some of them (linger.h). Other
+ * endpoints of the domain, which may be those peers, go on. */
 static void endpoint_linger(struct endpoint *endpoint)
 {
 	const uint64_t patience = setting_number(SETTING_PEER_TIMEOUT);
-	uint64_t flying = messages_flying(endpoint->messages), since = library_now();
+	uint64_t flying = endpoint_owes(endpoint), since = library_now();
 	unsigned looks = 0;
 
 	while (flying != 0 && library_now() - since < patience && !linger_is_stopped()) {
-		if (messages_progress(endpoint->messages) == 0)
-			moment(&looks);
-		if (messages_flying(endpoint->messages) == flying)
+		endpoint_progress(endpoint);
+		domain_leave(endpoint->domain);
+		moment(&looks);
+		domain_enter(endpoint->domain);
+		if (endpoint_owes(endpoint) == flying)
 			continue;
-		flying = messages_flying(endpoint->messages);
+		flying = endpoint_owes(endpoint);
 		since = library_now();
 	}
 	if (flying != 0)

@@ -202,13 +202,12 @@ static int eq_open(
 
 void domain_leave(struct domain *domain)
 {
-	struct messages *sleepers = domain->sleepers;
-
+	/* Under the lock: what is roused is there until then. */
+	if (domain->sleepers)
+		messages_rouse(domain->sleepers);
 	domain->sleepers = NULL;
 	if (domain->locked)
 		lock_give(&domain->lock);
-	if (sleepers)
-		messages_rouse(sleepers);
 }
 
 /* FI_PROGRESS_AUTO: what the front end does for peers, while the program makes no calls. */

@@ -83,8 +83,9 @@ static void fabric_name(const char *item, char name[NAME_MAX_BYTES])
 /* The directions that hold for these capabilities. */
 static uint64_t caps_complete(uint64_t caps)
 {
+	/* A source that is unknown is an error only for who asks for that. */
 	if (caps == 0)
-		return CAPS;
+		return CAPS & ~FI_SOURCE_ERR;
 	if (!(caps & CAPS_MESSAGES))
 		caps |= CAPS_MESSAGES;
 	if (!(caps & CAPS_WAYS))

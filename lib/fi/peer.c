@@ -174,6 +174,7 @@ static void peer_join(struct endpoint *endpoint, uint32_t number, uint32_t name)
 	endpoint->asking -= peer->state == PEER_ASKING;
 	peer->state = PEER_OPEN;
 	peer->name = name;
+	endpoint->joined = true;
 	messages_join(endpoint->messages, number, name);
 }
 

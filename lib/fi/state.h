@@ -252,6 +252,7 @@ struct endpoint {
 	uint32_t *ranks; /* by index in the AV: a peer + 1; 0: none */
 	uint32_t rank_count;
 	uint32_t asking, ending; /* peers */
+	bool joined;             /* a peer has come to know this endpoint */
 	struct link visitations, asks;
 	uint32_t visitors, answers;
 	uint64_t tokens;

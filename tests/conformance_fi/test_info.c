@@ -199,6 +199,8 @@ static void without_hints_there_is_all(void **state)
 			assert_int_equal(offer->caps & (FI_MSG | FI_TAGGED | FI_SEND | FI_RECV),
 				FI_MSG | FI_TAGGED | FI_SEND | FI_RECV);
 			assert_int_equal(offer->ep_attr->type, FI_EP_RDM);
+			/* It makes errors of messages, so it is to be asked for. */
+			assert_false(offer->caps & FI_SOURCE_ERR);
 		}
 	assert_true(found);
 	fi_freeinfo(all);

@@ -396,6 +396,30 @@ static void a_peer_that_makes_no_calls_is_sent_to(void **state)
 	pair_close();
 }
 
+/* A message of fi_inject() to a peer that does not know the sender yet leaves before the endpoint
+ * closes. */
+static void what_was_injected_arrives_though_the_endpoint_closes(void **state)
+{
+	struct fi_cq_tagged_entry entry;
+	struct side other;
+	char word[8] = "";
+	fi_addr_t peer;
+	ssize_t got;
+
+	(void)state;
+	pair_open(&(struct wish){.progress = FI_PROGRESS_AUTO, .wait = FI_WAIT_UNSPEC});
+	side_open(&other, &(struct wish){0});
+	assert_int_equal(fi_av_insert(other.av, sides[0].name, 1, &peer, 0, NULL), 1);
+	assert_ok(fi_trecv(sides[0].ep, word, 8, NULL, FI_ADDR_UNSPEC, 1, 0, word));
+	assert_ok(fi_tinject(other.ep, "goodbye", 8, peer, 1));
+	side_close(&other);
+	while ((got = fi_cq_sread(sides[0].cq, &entry, 1, NULL, -1)) == -FI_EAGAIN)
+		;
+	assert_int_equal(got, 1);
+	assert_string_equal(word, "goodbye");
+	pair_close();
+}
+
 #define THREADS  4
 #define MESSAGES 300
 
@@ -545,6 +569,7 @@ int main(void)
 		cmocka_unit_test(every_format_is_a_prefix),
 		cmocka_unit_test(a_read_can_wait),
 		cmocka_unit_test(a_peer_that_makes_no_calls_is_sent_to),
+		cmocka_unit_test(what_was_injected_arrives_though_the_endpoint_closes),
 		TEST(threads_share_endpoints_and_queues),
 		TEST(a_child_may_exec_or_end),
 		TEST(no_operation_is_missing),
