@@ -41,7 +41,10 @@ enum tier_verdict {
 	TIER_OPERATION,     /* the entry is for other operations */
 	TIER_NO_MATCH,      /* of a search */
 	TIER_FAULT,         /* memory that is not there */
-	TIER_SILENT = 15    /* the entry wants nothing told to the initiator; of no event */
+	/* of two-sided messages, and of no answer: the target process has ended, or was asked for
+	 * and is not there */
+	TIER_CLOSED,
+	TIER_SILENT = 15 /* the entry wants nothing told to the initiator; of no event */
 };
 
 /* The word EVENT_REGION of an event's slot. EVENT_START, EVENT_USER, EVENT_VALUE and the words

@@ -419,12 +419,14 @@ void peer_lose(struct messages *messages, uint32_t peer, enum tier_verdict verdi
 		return;
 	messages->peers[peer].failed = true;
 	messages->peers[peer].stranger = verdict == TIER_DROPPED;
+	messages->peers[peer].closed = verdict == TIER_CLOSED;
 	if (!messages->options.peers)
 		(void)peer_shut_out(messages, peer);
 	messages->options.failed(messages->options.owner, peer,
-		verdict == TIER_UNDELIVERABLE ? "is gone, or does not answer"
-		: verdict == TIER_FAULT       ? "was given a buffer that is no memory"
-					      : "refuses a message, which it should not");
+		verdict == TIER_UNDELIVERABLE || verdict == TIER_CLOSED
+			? "is gone, or does not answer"
+		: verdict == TIER_FAULT ? "was given a buffer that is no memory"
+					: "refuses a message, which it should not");
 	sends_abandon(messages, &messages->peers[peer]);
 }
 
@@ -549,10 +551,11 @@ static void news_handle(struct messages *messages, const struct news *news)
 	case ITEM_GREETING:
 		messages->pending--;
 		messages->options.answered(messages->options.owner, item,
-			news->verdict == TIER_OK              ? GREETING_TAKEN
-			: news->verdict == TIER_PERMISSION    ? GREETING_DENIED
-			: news->verdict == TIER_UNDELIVERABLE ? GREETING_LOST
-							      : GREETING_REFUSED);
+			news->verdict == TIER_OK           ? GREETING_TAKEN
+			: news->verdict == TIER_PERMISSION ? GREETING_DENIED
+			: news->verdict == TIER_UNDELIVERABLE || news->verdict == TIER_CLOSED
+				? GREETING_LOST
+				: GREETING_REFUSED);
 		break;
 	case ITEM_GREETED:
 		greeting_heard(messages, news);
@@ -838,6 +841,11 @@ bool messages_greet(struct messages *messages, struct greeting *greeting)
 bool messages_is_stranger(const struct messages *messages, uint32_t peer)
 {
 	return messages->peers[peer].stranger;
+}
+
+bool messages_is_closed(const struct messages *messages, uint32_t peer)
+{
+	return messages->peers[peer].closed;
 }
 
 bool messages_is_owed(const struct messages *messages, uint32_t index)

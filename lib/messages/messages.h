@@ -295,6 +295,8 @@ void messages_dismiss(struct messages *messages, uint32_t peer);
 bool messages_greet(struct messages *messages, struct greeting *greeting);
 /* Of a peer that failed: is its process there, but knows this one not, or no longer? */
 bool messages_is_stranger(const struct messages *messages, uint32_t peer);
+/* Has its process ended, or was it asked for and not there? Else it is silent. */
+bool messages_is_closed(const struct messages *messages, uint32_t peer);
 /* Asks a peer that may be gone for a sign of life: failed() is called if there is none. */
 void messages_ask(struct messages *messages, uint32_t peer);
 

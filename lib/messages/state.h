@@ -92,6 +92,7 @@ struct peer {
 	bool dismissed;
 	bool retired;      /* its number is free */
 	bool stranger;     /* it failed because it does not know this process */
+	bool closed;       /* it failed because its process has ended, or is not there */
 	bool carried;      /* a message to it was begun, or one of it was matched */
 	uint32_t self;     /* name of this process at the peer */
 	uint32_t uses;     /* of the number */

@@ -424,11 +424,14 @@ static bool session_differs(const struct session *session, uint32_t number, uint
 void session_failed(void *owner, uint32_t session, const char *why)
 {
 	struct mx_endpoint *endpoint = owner;
+	mx_status_code_t code = MX_STATUS_ENDPOINT_UNREACHABLE;
 
 	(void)why;
-	session_end(endpoint, session,
-		messages_is_stranger(endpoint->messages, session) ? MX_STATUS_BAD_SESSION
-								  : MX_STATUS_ENDPOINT_UNREACHABLE);
+	if (messages_is_stranger(endpoint->messages, session))
+		code = MX_STATUS_BAD_SESSION;
+	else if (messages_is_closed(endpoint->messages, session))
+		code = MX_STATUS_ENDPOINT_CLOSED;
+	session_end(endpoint, session, code);
 }
 
 /* --- asking */

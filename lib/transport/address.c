@@ -18,7 +18,8 @@
  * I5. A message waits for an answer for the peer timeout. Where it is known that no process has the
  *     name (address_absent()), a life that was known is over, and messages to it have failed when
  *     one question has brought nothing. A process that was never heard of may be about to start:
- *     it has start_timeout, if there is one. A host's switch (posternd) knows most of the host's
+ *     it has start_timeout, if there is one; and so has then a process that has said BYE, whatever
+ *     is known. A host's switch (posternd) knows most of the host's
  *     processes, not all, so its word counts only after DENIED_LIFE of silence.
  */
 #include <transport/address.h>
@@ -321,13 +322,14 @@ static uint64_t answer_end(const struct transport *transport, const struct peer 
 {
 	const uint64_t end = silence_end(transport, peer->progress);
 	const uint64_t start = transport->options.start_timeout;
+	const uint64_t soon = start != 0 ? RTE_MIN(end, peer->progress + start) : end;
 	const bool known = peer->incarnation != 0;
 
 	if (peer->denied)
 		return transport->now;
 	if (peer->asks == 0 || (!known && start == 0) || !address_absent(transport, peer))
-		return end;
-	return known ? transport->now : RTE_MIN(end, peer->progress + start);
+		return peer->address_state == ADDRESS_ENDED ? soon : end;
+	return known ? transport->now : soon;
 }
 
 bool address_run(struct transport *transport, struct peer *peer)

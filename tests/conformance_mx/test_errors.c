@@ -368,6 +368,49 @@ static void closing_an_endpoint_waits_for_no_peer_that_is_silent(void **state)
 	unsetenv("PTL_PEER_TIMEOUT");
 }
 
+/* On a node: a peer is killed, and endpoints are looked for that nobody has. */
+static void body_gone(void)
+{
+	char node[64];
+	mx_endpoint_t one;
+	mx_endpoint_addr_t address;
+	mx_request_t request;
+	mx_status_t status;
+	uint64_t nic_id;
+	uint32_t done = 0;
+	pid_t peer;
+
+	(void)snprintf(node, sizeof(node), "node:gone-%d", (int)getpid());
+	setenv("PTL_IFACE_NAME", node, 1);
+	peer = peer_start();
+	(void)alarm(90);
+	assert_ok(mx_init());
+	assert_ok(mx_open_endpoint(0, 1, 7, NULL, 0, &one));
+	assert_ok(mx_board_number_to_nic_id(0, &nic_id));
+	/* The peer starts. */
+	while (mx_connect(one, nic_id, 2, 7, 30000, &address) != MX_SUCCESS)
+		;
+	kill(peer, SIGKILL);
+	waitpid(peer, NULL, 0);
+	assert_ok(mx_issend(one, NULL, 0, address, 0, NULL, &request));
+	assert_ok(mx_wait(one, &request, 60000, &status, &done));
+	assert_int_not_equal(done, 0);
+	assert_int_not_equal(status.code, MX_STATUS_SUCCESS);
+	assert_code(mx_connect(one, nic_id, 2, 7, 60000, &address), MX_CONNECTION_FAILED);
+	assert_code(mx_connect(one, nic_id, 3, 7, 60000, &address), MX_CONNECTION_FAILED);
+	assert_ok(mx_close_endpoint(one));
+	assert_ok(mx_finalize());
+}
+
+static void a_peer_that_is_not_on_the_node_is_missed_soon(void **state)
+{
+	(void)state;
+	mx_set_error_handler(MX_ERRORS_RETURN);
+	setenv("PTL_PEER_TIMEOUT", "1000s", 1);
+	assert_int_equal(child_run(body_gone, NULL, 0), 0);
+	unsetenv("PTL_PEER_TIMEOUT");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -376,6 +419,8 @@ int main(void)
 		cmocka_unit_test_teardown(the_number_of_retries_is_the_patience, default_restore),
 		cmocka_unit_test_teardown(
 			closing_an_endpoint_waits_for_no_peer_that_is_silent, default_restore),
+		cmocka_unit_test_teardown(
+			a_peer_that_is_not_on_the_node_is_missed_soon, default_restore),
 		cmocka_unit_test_teardown(an_error_is_fatal_by_default, default_restore),
 		cmocka_unit_test_teardown(the_environment_lets_errors_return, default_restore),
 		cmocka_unit_test(both_handlers_can_be_called),

@@ -187,6 +187,25 @@ static void test_restart(void **state)
 	assert_int_equal(wait_for(other, &request).match_info, 6);
 }
 
+/* Sends that are under way when the peer closes, and those that begin afterwards. */
+static void test_close(void **state)
+{
+	mx_request_t held = send_to("s", 1, 1, true);
+
+	(void)state;
+	assert_false(ends_within(one, &held, 5));
+	assert_ok(mx_close_endpoint(other));
+	assert_int_equal(wait_for(one, &held).code, MX_STATUS_ENDPOINT_CLOSED);
+	held = send_to("s", 1, 1, true);
+	assert_int_equal(wait_for(one, &held).code, MX_STATUS_ENDPOINT_CLOSED);
+	assert_ok(mx_open_endpoint(1, 3, FILTER, NULL, 0, &other));
+	to_other = connect_with(one, other, board_nic(1), 3, FILTER).source;
+	assert_ok(mx_close_endpoint(other));
+	held = send_to("s", 1, 1, true);
+	assert_int_equal(wait_for(one, &held).code, MX_STATUS_ENDPOINT_CLOSED);
+	assert_ok(mx_open_endpoint(1, 3, FILTER, NULL, 0, &other));
+}
+
 static size_t bytes_in_use(void)
 {
 	const struct mallinfo2 info = mallinfo2();
@@ -301,6 +320,7 @@ int main(void)
 		cmocka_unit_test(test_connect_to_a_sleeper),
 		with_both(test_address),
 		with_both(test_restart),
+		with_both(test_close),
 		with_both(test_reconnect),
 		with_both(test_sessions_without_end),
 		with_both(test_connects_that_fail),

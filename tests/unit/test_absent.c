@@ -173,6 +173,21 @@ static void process__that_has_said_bye_fails_further_messages_at_once(void **sta
 	network_destroy(network);
 }
 
+/* Where the port knows nothing, and the front end waits for no process that has not started. */
+static void process__that_has_said_bye_is_waited_for_no_longer_than_a_new_one(void **state)
+{
+	struct network *network = acquaintances();
+
+	(void)state;
+	network->absent = NULL;
+	transport_close(network->nodes[1].transport);
+	network->nodes[1].transport = NULL;
+	network_pass(network, MILLISECOND);
+	network_send(network, 0, 1, 8);
+	assert_in_range(wait(network, TRANSPORT_UNREACHABLE, 1), SECOND, SECOND + SECOND / 2);
+	network_destroy(network);
+}
+
 static void process__that_is_there_again_gets_the_next_message(void **state)
 {
 	struct network *network = acquaintances();
@@ -354,6 +369,7 @@ int main(void)
 		cmocka_unit_test(process__that_was_killed_fails_what_is_in_flight),
 		cmocka_unit_test(process__that_was_killed_fails_further_messages_at_once),
 		cmocka_unit_test(process__that_has_said_bye_fails_further_messages_at_once),
+		cmocka_unit_test(process__that_has_said_bye_is_waited_for_no_longer_than_a_new_one),
 		cmocka_unit_test(process__that_is_there_again_gets_the_next_message),
 		cmocka_unit_test(process__that_answers_is_not_missed),
 		cmocka_unit_test(process__is_not_missed_by_itself),
