@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* fixture.c - see fixture.h. */
+#include "../nap.h"
 #include "fixture.h"
 
 #include <time.h>
@@ -174,7 +175,7 @@ static int event_poll(ptl_handle_eq_t eq, ptl_event_t *event)
 				return code;
 		}
 		if (rounds++ < YIELDS)
-			sched_yield();
+			nap();
 		else
 			nanosleep(&moment, NULL);
 	} while (seconds() < deadline);
@@ -416,10 +417,10 @@ static char thread_state(pid_t tid)
 void waiter_settle(struct waiter *waiter)
 {
 	while (atomic_load(&waiter->tid) == 0)
-		sched_yield();
+		nap();
 	while (!atomic_load(&waiter->back) && thread_state(atomic_load(&waiter->tid)) != 'S' &&
 		thread_cpu(waiter->thread) - waiter->cpu < WAY_IN_NS)
-		sched_yield();
+		nap();
 }
 
 void waiter_join(struct waiter *waiter)

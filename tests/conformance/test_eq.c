@@ -4,6 +4,7 @@
  *
  * Covers: lib/p3/event.c, lib/host/events.c.
  */
+#include "../nap.h"
 #include "fixture.h"
 
 /* A target whose events go to a queue of `count`, and an empty message for it. */
@@ -363,7 +364,7 @@ static void ptl_eq_get__sees_an_empty_queue_while_another_thread_waits(void **st
 			assert_int_equal(event.type, PTL_EVENT_PUT_END);
 			break;
 		}
-		sched_yield();
+		nap();
 	}
 	waiter_join(&waiter);
 	assert_ok(waiter.code);
@@ -388,7 +389,7 @@ static void ptl_eq_wait__wakes_exactly_one_thread_for_each_event(void **state)
 			back = 0;
 			for (size_t i = 0; i < WAITERS; i++)
 				back += atomic_load(&waiters[i].back);
-			sched_yield();
+			nap();
 		} while (back < events);
 		assert_int_equal(back, events);
 	}

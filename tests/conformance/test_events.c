@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* test_events.c - events (3.9): which are logged, in which order, and every member of each kind. */
+#include "../nap.h"
 #include "fixture.h"
 
 #define BITS   0x0123456789abcdefull
@@ -440,7 +441,7 @@ static void ack__for_a_handle_used_again_is_not_taken_for_the_new_object(void **
 		old[i] = region_bind(&here, region(NULL, 0, 0, eq));
 		put_acked(old[i], &there, 0);
 		while (PtlMDUnlink(old[i]) == PTL_MD_INUSE)
-			sched_yield();
+			nap();
 	}
 	fence(&here, &there);
 	for (int i = 0; i < PUTS * 3; i++) {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* test_get.c - PtlGet (3.11): data, lengths, offsets, what the target refuses. */
+#include "../nap.h"
 #include "fixture.h"
 
 #define LARGEST (8u << 20)
@@ -200,7 +201,7 @@ static void ptl_get__keeps_its_descriptor_in_use_until_the_reply_is_there(void *
 	source = source_make(&here, place, LARGEST);
 	get_from(source.md, &there, 0);
 	while ((code = PtlMDUnlink(source.md)) == PTL_MD_INUSE)
-		sched_yield();
+		nap();
 	assert_ok(code);
 	assert_true(
 		pattern_is(place, LARGEST, 8)); /* it was all there when the descriptor was free */
@@ -220,7 +221,7 @@ static void ptl_get__without_a_queue_brings_the_data_all_the_same(void **state)
 	pattern_fill(data, sizeof(data), 9);
 	get_from(md, &there, 0);
 	while ((code = PtlMDUnlink(md)) == PTL_MD_INUSE)
-		sched_yield();
+		nap();
 	assert_ok(code);
 	assert_true(pattern_is(place, sizeof(place), 9));
 }

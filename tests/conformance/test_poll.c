@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* test_poll.c - postern_eq_poll() and postern_eq_fd(): waiting for several queues, with a timeout,
  * and in an event loop. */
+#include "../nap.h"
 #include "fixture.h"
 
 #include <errno.h>
@@ -198,7 +199,7 @@ static void poller_start(void)
 	memset(&poller, 0, sizeof(poller));
 	assert_int_equal(pthread_create(&poller.thread, NULL, poller_run, NULL), 0);
 	while (!poller.inside)
-		sched_yield();
+		nap();
 }
 
 static void postern_eq_poll__blocks_until_an_event_comes_to_any_queue(void **state)
@@ -273,7 +274,7 @@ static void crowd_feed(void)
 				    0, 0, 0) != PTL_OK)
 				return;
 		while (seen[0] < 2 * (i + 1) || seen[1] < 2 * (i + 1))
-			sched_yield();
+			nap();
 	}
 	/* Each end sends one thread home; two threads take from either queue. */
 	for (unsigned i = 0; i < 8; i++)
@@ -469,12 +470,12 @@ static void loop_feed(void)
 		if (PtlPut(source, PTL_NOACK_REQ, there.id, PORTAL, 0, 0, 0, 0) != PTL_OK)
 			return;
 		while (i % 16 == 0 && loop_events < 2 * (i + 1))
-			sched_yield();
+			nap();
 		while (loop_events + EQ_ROOM / 2 < 2 * i)
-			sched_yield();
+			nap();
 	}
 	while (loop_events < MESSAGES)
-		sched_yield();
+		nap();
 	PtlEQFree(queues[0]);
 }
 

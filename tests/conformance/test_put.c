@@ -3,6 +3,7 @@
  *
  * Covers: lib/p3/movement.c.
  */
+#include "../nap.h"
 #include "fixture.h"
 
 #define LARGEST   (8u << 20)
@@ -272,7 +273,7 @@ static void ptl_put__starts_at_the_target_in_the_order_of_the_calls_whatever_the
 	 * again. */
 	for (unsigned i = 0; i < PUTS; i++) {
 		while ((code = PtlMDUnlink(mds[i])) == PTL_MD_INUSE)
-			sched_yield();
+			nap();
 		assert_ok(code);
 	}
 	free(data);

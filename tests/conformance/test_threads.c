@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* test_threads.c - many threads at once (2.4): every function is atomic, all threads share all
  * handles; and MPI's race between searching the unexpected queue and posting a receive (5.3). */
+#include "../nap.h"
 #include "fixture.h"
 
 #define THREADS         8
@@ -267,7 +268,7 @@ static void read_shared(unsigned number)
 		for (unsigned i = 0; i < SHARED_EVENTS; i++)
 			thread_ok(PtlPut(md, PTL_NOACK_REQ, there.id, PORTAL, 0, 0, 0, i));
 		while (atomic_load(&counter) < SHARED_EVENTS * 2)
-			sched_yield();
+			nap();
 		/* Readers may be waiting: one message wakes two of them at most. */
 		atomic_store(&stop_reading, true);
 		for (unsigned i = 0; i < THREADS; i++)
@@ -281,7 +282,7 @@ static void read_shared(unsigned number)
 					   : PtlEQWait(shared_eq, &event);
 
 		if (code == PTL_EQ_EMPTY && number % 2 == 0) {
-			sched_yield();
+			nap();
 			continue;
 		}
 		if (!thread_expect(code == PTL_OK) || event.hdr_data >= SHARED_EVENTS)
@@ -338,7 +339,7 @@ static void fire_or_change(unsigned number)
 		if (atomic_load(&counter) == 3)
 			atomic_store(&stop_changing, true);
 		while ((code = PtlMDUnlink(md)) == PTL_MD_INUSE)
-			sched_yield();
+			nap();
 		if (!thread_expect(code == PTL_OK))
 			return;
 		while ((code = PtlEQGet(shared_eq, &event)) == PTL_OK)
@@ -452,7 +453,7 @@ static bool unexpected_take(unsigned tag, uint64_t *value)
 			continue;
 		while (!unexpected[i].ended)
 			if (!unexpected_poll())
-				sched_yield();
+				nap();
 		unexpected[i].taken = true;
 		*value = unexpected_memory[unexpected[i].offset / sizeof(uint64_t)];
 		return true;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* clients.c - runs a stand-in: postern-run -n N clients4 NAME. See clients.h. */
+#include "../nap.h"
 #include "clients.h"
 
-#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -33,7 +33,7 @@ void entry_unlink(int (*unlink)(ptl_handle_any_t), ptl_handle_any_t entry)
 	int code;
 
 	while ((code = unlink(entry)) == PTL_IN_USE)
-		sched_yield();
+		nap();
 	check(code == PTL_OK);
 }
 

@@ -5,6 +5,7 @@
  * Covers: lib/base/guard.c, lib/base/map.c, lib/engine/tiers.c, lib/engine/call.c,
  * lib/transport/assembly.c.
  */
+#include "../nap.h"
 #include "fixture.h"
 
 #include <sys/mman.h>
@@ -369,9 +370,9 @@ static void *flicker_run(void *argument)
 
 	while (!atomic_load(&flicker->stop)) {
 		mprotect(flicker->memory, PAGE, PROT_NONE);
-		sched_yield();
+		nap();
 		mprotect(flicker->memory, PAGE, PROT_READ | PROT_WRITE);
-		sched_yield();
+		nap();
 	}
 	return NULL;
 }

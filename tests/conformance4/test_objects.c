@@ -3,6 +3,7 @@
  *
  * Covers: lib/p4/portal.c, lib/p4/event.c, lib/p4/counter.c, lib/p4/wait.c.
  */
+#include "../nap.h"
 #include "fixture.h"
 
 #include <sys/resource.h>
@@ -338,7 +339,7 @@ static void waiter_start(struct waiter *waiter, struct node *node, enum way way)
 	*waiter = (struct waiter){.node = node, .way = way};
 	assert_int_equal(pthread_create(&waiter->thread, NULL, waiter_run, waiter), 0);
 	while (!atomic_load(&waiter->inside))
-		sched_yield();
+		nap();
 	usleep(20000); /* mostly asleep by then; if not, the promise holds as well */
 }
 

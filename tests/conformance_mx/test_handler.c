@@ -3,10 +3,10 @@
  * message.
  *
  * Covers: lib/mx/handler.c. */
+#include "../nap.h"
 #include "fixture.h"
 
 #include <pthread.h>
-#include <sched.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <unistd.h>
@@ -454,7 +454,7 @@ static mx_return_t open_another(uint64_t bits, uint32_t length, mx_endpoint_addr
 	(void)source;
 	atomic_store(&closing, 1);
 	while (atomic_load(&closing) != 2)
-		sched_yield();
+		nap();
 	usleep(20000);
 	assert_ok(mx_open_endpoint(0, 20, FILTER, NULL, 0, &another));
 	return mx_close_endpoint(another);

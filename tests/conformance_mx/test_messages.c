@@ -2,9 +2,9 @@
 /* test_messages.c - sends, receives and their ends, between endpoints of one process.
  *
  * Covers: lib/mx/request.c, lib/mx/completion.c. */
+#include "../nap.h"
 #include "pair.h"
 
-#include <sched.h>
 #include <stdlib.h>
 #include <time.h>
 
@@ -337,7 +337,7 @@ static void test_cancel_races(void **state)
 		for (volatile unsigned spin = 0; spin < n % 64 * 64;)
 			spin = spin + 1;
 		for (unsigned i = 0; n % 4 == 3 && i < n / 4 % 16; i++)
-			sched_yield();
+			nap();
 		assert_ok(mx_cancel(other, &receive, &result));
 		if (result != 0) {
 			assert_null(receive);

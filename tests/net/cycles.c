@@ -9,7 +9,6 @@
  */
 #include <dirent.h>
 #include <inttypes.h>
-#include <sched.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdatomic.h>
@@ -26,6 +25,7 @@
 #include <postern.h>
 
 #include "checks.h"
+#include "../nap.h"
 
 #define PORTAL 4
 #define PID    5
@@ -202,7 +202,7 @@ static void meet(struct meeting *meeting)
 	meeting->times++;
 	atomic_fetch_add(meeting->arrivals, 1);
 	while (atomic_load(meeting->arrivals) < 2 * meeting->times)
-		sched_yield();
+		nap();
 	for (volatile uint64_t turns = meeting->random % LATE; turns > 0; turns--)
 		;
 }

@@ -5,7 +5,6 @@
 #ifndef FAKE_ENGINE_H
 #define FAKE_ENGINE_H
 
-#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -14,6 +13,8 @@
 #include <base/futex.h>
 #include <base/ring.h>
 #include <engine/engine.h>
+
+#include "../nap.h"
 
 struct engine {
 	struct segment *segment;
@@ -51,7 +52,7 @@ static void fake_answer(struct engine *engine, const struct command *command)
 	struct reply *reply = segment_reply(engine->segment, command->reply);
 
 	while (atomic_load(&engine->reluctant) && !atomic_load(&reply->sleeping))
-		sched_yield();
+		nap();
 	reply->before = reply->after;
 	reply->answer = command->object.index;
 	atomic_store(&reply->state, REPLY_DONE);
@@ -243,13 +244,11 @@ static void fake_engine_destroy(struct engine *engine)
 	free(engine);
 }
 
-/* A moment between two looks: beside other programs a yield would take a time slice. */
+/* A moment between two looks. */
 static inline void fake_moment(unsigned look)
 {
-	const struct timespec nap = {.tv_nsec = 20000};
-
 	if (look % 64 == 63)
-		nanosleep(&nap, NULL);
+		nap();
 }
 
 /* Looks until a condition holds; the test's own time limit ends a wait that is in vain. */

@@ -4,7 +4,6 @@
 #ifndef TESTS_GLUE_FIXTURE_H
 #define TESTS_GLUE_FIXTURE_H
 
-#include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -23,6 +22,8 @@
 #include <base/port.h>
 #include <base/settings.h>
 #include <pmd-glue/glue.h>
+
+#include "../nap.h"
 
 static const uint8_t everybody[6] = {0xff, 0xff, 0xff, 0xff, 0xff, 0xff};
 
@@ -94,7 +95,7 @@ static inline void port_send(struct port *port, struct rte_mbuf *frame)
 
 	while (port_transmit(port, &frame, 1) == 0) {
 		assert_true(glue_now(NULL) < end);
-		sched_yield();
+		nap();
 	}
 }
 
@@ -105,7 +106,7 @@ static inline struct rte_mbuf *port_take(struct port *port)
 	struct rte_mbuf *frame = NULL;
 
 	while (port_receive(port, &frame, 1) == 0 && glue_now(NULL) < end)
-		sched_yield();
+		nap();
 	return frame;
 }
 

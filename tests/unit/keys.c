@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* keys.c - see keys.h. */
+#include "../nap.h"
 #include "keys.h"
 
-#include <sched.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -251,7 +251,7 @@ static int move_run(const struct visit *visit, struct command *move, const void 
 	submission_post(&visit->interface->submission, move);
 	answer = events_await(visit, &outcome.queue, 1, outcome_look, &outcome, PATIENCE);
 	while (visit_call(visit, &unlink, NULL, NULL) == ANSWER_PENDING)
-		sched_yield();
+		nap();
 	*moved = outcome.moved;
 	if (answer == WAITING_CLOSED)
 		return KEYS_INVALID;

@@ -4,12 +4,12 @@
  * Covers: lib/engine/incoming.c, lib/engine/lists.c, lib/engine/region.c.
  */
 #include <pthread.h>
-#include <sched.h>
 #include <stdlib.h>
 
 #include <base/handle.h>
 
 #include "arrivals.h"
+#include "../nap.h"
 
 static void put__that_is_too_long_is_refused_without_truncation_and_cut_with_it(void **state)
 {
@@ -201,7 +201,7 @@ static void *sender_run(void *argument)
 	while (region_take(rig_region(sender->rig, sender->region))) {
 		rig_post(sender->rig, &command);
 		atomic_fetch_add(&sender->posted, 1);
-		sched_yield();
+		nap();
 	}
 	return NULL;
 }

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* test_barrier.c - of two threads that each say something and then look, one sees the other. */
 #include <pthread.h>
-#include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -9,6 +8,8 @@
 #include <cmocka.h>
 
 #include <base/barrier.h>
+
+#include "../nap.h"
 
 #define ROUNDS 3000
 
@@ -22,7 +23,7 @@ static void round_start(uint32_t round)
 {
 	atomic_fetch_add(&arrived, 1);
 	while (atomic_load(&arrived) < 2 * (round + 1))
-		sched_yield();
+		nap();
 }
 
 static void *often(void *argument)

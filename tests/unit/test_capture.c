@@ -4,6 +4,7 @@
  *
  * Covers: pmd-glue/capture.c, pmd-glue/recorder.c.
  */
+#include "../nap.h"
 #include "glue_fixture.h"
 
 #include <errno.h>
@@ -365,7 +366,7 @@ static void capture__goes_through_a_fifo(void **state)
 	for (unsigned n = 0; n < 2000; n++)
 		pass(2);
 	while (access(path, F_OK) != 0)
-		sched_yield();
+		nap();
 	capture_off(capture);
 	pthread_join(reader, NULL);
 	count = blocks_read(path);

@@ -10,12 +10,13 @@
 #include <cmocka.h>
 
 #include <pthread.h>
-#include <sched.h>
 #include <string.h>
 #include <unistd.h>
 
 #include <base/futex.h>
 #include <engine/counter.h>
+
+#include "../nap.h"
 
 #define HANDLE  UINT64_C(0x100000001)
 #define OTHER   UINT64_C(0x200000001)
@@ -177,7 +178,7 @@ static void waiting_threads__each_see_every_test_of_theirs(void **state)
 		event_counter_add(&counter, 1, 0);
 		change_tell();
 		if (i % 16 == 0)
-			sched_yield();
+			nap();
 		if (i % 256 == 0)
 			usleep(100);
 	}
@@ -266,7 +267,7 @@ static void event_counter_read__never_mixes_lives(void **state)
 		event_counter_add(&counter, life_handle(life), 0);
 		change_tell();
 		if (life % 64 == 0)
-			sched_yield();
+			nap();
 		event_counter_close(&counter);
 	}
 	atomic_store(&lives_over, true);

@@ -4,6 +4,7 @@
  *
  * Covers: pmd-glue/eal.c, pmd-glue/descriptors.c.
  */
+#include "../nap.h"
 #include "glue_fixture.h"
 
 #include <fcntl.h>
@@ -278,7 +279,7 @@ static void *open_meanwhile(void *fds)
 
 	atomic_store(&started, true);
 	while (descriptors_open() == before)
-		sched_yield();
+		nap();
 	return (void *)(intptr_t)descriptors_make(fds);
 }
 
@@ -290,7 +291,7 @@ static int case_spares_others_descriptors(void)
 
 	CHECK(pthread_create(&thread, NULL, open_meanwhile, fds) == 0);
 	while (!atomic_load(&started))
-		sched_yield();
+		nap();
 	CHECK(start() == 0);
 	CHECK(pthread_join(thread, &count) == 0);
 	CHECK((intptr_t)count == 10);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* test_ethdev.c - tests of pmd-glue/ethdev.c: what cards demand. The device is net_null; what a
  * card's driver would say stands in for what it says. */
+#include "../nap.h"
 #include "glue_fixture.h"
 
 #include <semaphore.h>
@@ -275,7 +276,7 @@ static void port_sleep(struct port *port)
 
 	assert_int_equal(port->operations->interrupt(port, true), card.interrupt);
 	while (glue_now(NULL) - begun < 2 * MILLISECOND)
-		sched_yield();
+		nap();
 	assert_int_equal(port->operations->interrupt(port, false), -1);
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* test_loop.c - tests of pmd-glue/loop.c. */
+#include "../nap.h"
 #include "glue_fixture.h"
 
 #include <pthread.h>
@@ -232,7 +233,7 @@ static void loop_close__is_safe_while_others_send(void **state)
 		assert_non_null(port);
 		end = glue_now(NULL) + PATIENCE;
 		while (atomic_load(&sender_frames) - before < 8 && glue_now(NULL) < end)
-			sched_yield();
+			nap();
 		count = port_receive(port, frames, 8);
 		rte_pktmbuf_free_bulk(frames, count);
 		port_close(port);

@@ -12,7 +12,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -23,6 +22,8 @@
 #include <host/inspection.h>
 #include <messages/state.h>
 #include <wire/message.h>
+
+#include "../nap.h"
 
 #define EAGER   1024
 #define LONG    100000
@@ -164,12 +165,11 @@ static bool nothing_pends(void *context)
 /* Both ends work until look() is true of `context`. */
 static void settle(bool (*look)(void *context), void *context)
 {
-	const struct timespec nap = {.tv_nsec = 10000}; /* a yield would give a whole slice away */
 	uint64_t start = messages_now();
 
 	while (!look(context)) {
 		if (messages_progress(ends[0]) + messages_progress(ends[1]) == 0)
-			nanosleep(&nap, NULL);
+			nap();
 		assert_true(messages_now() - start < SECONDS);
 	}
 }

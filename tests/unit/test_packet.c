@@ -4,13 +4,13 @@
  *
  * Covers: pmd-glue/packet.c, pmd-glue/kernel.c, pmd-glue/xdp.c.
  */
+#include "../nap.h"
 #include "glue_fixture.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
 #include <poll.h>
-#include <sched.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -57,7 +57,7 @@ static void wait_for_link(struct port *port, bool up)
 
 	while (port->operations->link(port) != up) {
 		assert_true(glue_now(NULL) < end);
-		sched_yield();
+		nap();
 	}
 }
 
@@ -205,7 +205,7 @@ static void packet_transmit__survives_an_interface_that_goes_down(void **state)
 			found = frame->pkt_len == 100 && frame_is(frame, 100, 9);
 			rte_pktmbuf_free(frame);
 		}
-		sched_yield();
+		nap();
 	} while (!found);
 	port_close(one);
 	port_close(two);
@@ -650,7 +650,7 @@ static void check_sink(struct port *one, struct port *two, bool sink)
 	check_datagrams(one, two, sizes);
 	while (sink_drops() == drops && datagrams_refused() == refused) {
 		assert_true(glue_now(NULL) < end);
-		sched_yield();
+		nap();
 	}
 	assert_int_equal(sink_drops() - drops, sink ? 1 : 0);
 	assert_int_equal(datagrams_refused() - refused, sink ? 0 : 1);
@@ -700,7 +700,7 @@ static void packet_receive__tells_since_when_joined_datagrams_wait(void **state)
 	two->operations->interrupt(two, false);
 	came = glue_now(NULL);
 	while (glue_now(NULL) < came + 20 * MILLISECOND)
-		sched_yield();
+		nap();
 	datagram_check(two, 500, 1);
 	assert_in_range(two->arrived, before - MILLISECOND, came + MILLISECOND);
 	datagrams_close(one, two);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* test_pair.c - tests of pmd-glue/pair.c: frames of every shape, ends, hostile peers, threads. */
+#include "../nap.h"
 #include "pair_rig.h"
 
 #include <pthread.h>
@@ -624,7 +625,7 @@ static void *scribble(void *context)
 							  : word_at(TAKEN(direction) + slot % 2),
 			word, memory_order_relaxed);
 		if (n % 64 == 0)
-			sched_yield();
+			nap();
 	}
 	atomic_store(done, true);
 	return NULL;
@@ -682,7 +683,7 @@ static void *send_numbers(void *context)
 
 		memcpy(rte_pktmbuf_mtod(frame, void *), &n, sizeof(n));
 		while (pair_transmit(pair, &frame, 1) == 0)
-			sched_yield();
+			nap();
 	}
 	return NULL;
 }
@@ -718,7 +719,7 @@ static void pair__carries_everything_in_order_between_two_threads(void **state)
 		}
 		rte_pktmbuf_free_bulk(frames, taken);
 		if (taken == 0)
-			sched_yield();
+			nap();
 	}
 	pthread_join(sender, NULL);
 	assert_true(takes_nothing(ends.b));

@@ -17,6 +17,7 @@
 #include <host/submission.h>
 
 #include "fake_engine.h"
+#include "../nap.h"
 
 #define COMMANDS 5000
 
@@ -111,7 +112,7 @@ static void poller_pause__keeps_the_thread_off_the_engines(void **state)
 	fixture.engines[0]->unlocked++; /* ThreadSanitizer complains unless it is ours */
 	turns = atomic_load(&fixture.engines[0]->turns);
 	for (unsigned i = 0; i < 100; i++)
-		sched_yield();
+		nap();
 	assert_int_equal(atomic_load(&fixture.engines[0]->turns), turns);
 	poller_resume(fixture.poller);
 	post(fixture.engines[0], 1);

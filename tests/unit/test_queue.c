@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* test_queue.c - event queues, by one thread and by several; built for a race detector as well. */
 #include <pthread.h>
-#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,6 +9,7 @@
 
 #include "fake_transport.h"
 #include "rig.h"
+#include "../nap.h"
 
 #define READERS 3
 #define EVENTS  60000
@@ -392,7 +392,7 @@ static void *crowd_read(void *argument)
 		if (answer == QUEUE_EMPTY || answer == QUEUE_GONE) {
 			if (stop)
 				return NULL;
-			sched_yield();
+			nap();
 			continue;
 		}
 		/* Every word is of the one event, of the queue that was asked, and later than what
@@ -461,7 +461,7 @@ static void queue_take__by_many_threads_gets_each_event_exactly_once(void **stat
 	queue = queue_object(rig, atomic_load(&crowd.queue));
 	for (uint64_t i = 0; i < EVENTS; i++) {
 		while (queue_used(queue) == 7)
-			sched_yield();
+			nap();
 		assert_true(crowd_log(i));
 	}
 	crowd_stop(threads);
@@ -486,7 +486,7 @@ static void queue_take__by_many_threads_from_a_full_queue_misses_only_what_was_l
 			gaps++;
 		gap = !logged[i];
 		if (i % 64 == 0)
-			sched_yield();
+			nap();
 	}
 	crowd_stop(threads);
 	assert_int_equal(crowd.wrong, 0);
@@ -510,7 +510,7 @@ static void queue_take_oldest__by_many_threads_misses_only_what_was_overwritten(
 	for (uint64_t i = 0; i < EVENTS; i++) {
 		assert_true(crowd_log(i));
 		if (i % 512 == 0)
-			sched_yield();
+			nap();
 	}
 	crowd_stop(threads);
 	assert_int_equal(crowd.wrong, 0);
@@ -545,7 +545,7 @@ static void queue_close__under_readers_never_lets_one_take_from_another_life(voi
 		for (unsigned i = 0; i < 2 && value < EVENTS; i++, value++)
 			assert_true(crowd_log(value));
 		if (value % 24 == 0)
-			sched_yield();
+			nap();
 		queue_close(queue);
 		for (unsigned i = 0; i < 8; i++)
 			atomic_store_explicit(&slot[i].words[EVENT_FIRST], 0, memory_order_relaxed);
@@ -620,7 +620,7 @@ static void queue_take__by_many_threads_of_pairs_gets_each_event_exactly_once(vo
 		for (uint64_t value = 0; value < EVENTS; value++) {
 			ledger_log(rig, &ledger, value);
 			if (value % 16 == 0)
-				sched_yield();
+				nap();
 		}
 		crowd_stop(threads);
 		assert_int_equal(crowd.wrong, 0);

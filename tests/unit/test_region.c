@@ -4,7 +4,6 @@
  * Covers: lib/engine/region.c.
  */
 #include <pthread.h>
-#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,6 +11,7 @@
 
 #include "fake_transport.h"
 #include "rig.h"
+#include "../nap.h"
 
 static char memory[64];
 
@@ -456,7 +456,7 @@ static void *watcher_run(void *argument)
 	while (atomic_load(&watcher->seen) < ROUNDS) {
 		/* Where both threads have one CPU, the other one needs it now and then. */
 		if (++looks % WATCHER_LOOKS == 0)
-			sched_yield();
+			nap();
 		if (rig_take(segment, watcher->queue, &event) != QUEUE_EVENT ||
 			event.kind != EVENT_UNLINK)
 			continue;
@@ -496,7 +496,7 @@ static void region_settle__has_freed_the_region_when_another_thread_reads_its_un
 			incoming_end(rig->engine, inbound.context, TRANSPORT_OK);
 		}
 		while (atomic_load(&watcher.seen) == round)
-			sched_yield();
+			nap();
 	}
 	pthread_join(thread, NULL);
 	assert_int_equal(watcher.early, 0);

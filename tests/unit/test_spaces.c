@@ -6,7 +6,6 @@
  * Covers: lib/host/interface.c, lib/engine/space.c.
  */
 #include <pthread.h>
-#include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -21,6 +20,8 @@
 #include <engine/queue.h>
 #include <host/statistics.h>
 #include <p3/interface.h>
+
+#include "../nap.h"
 
 #define PORTAL     3
 #define PORTAL_FAR 5 /* beyond the second space's */
@@ -425,7 +426,7 @@ static void close_awaited(ptl_handle_ni_t ni)
 
 	assert_int_equal(pthread_create(&thread, NULL, wait_for_event, &end->eq), 0);
 	while (atomic_load(&queue->waiters) == 0)
-		sched_yield();
+		nap();
 	assert_int_equal(PtlNIFini(ni), PTL_OK);
 	pthread_join(thread, &code);
 	assert_int_equal((intptr_t)code, PTL_INV_EQ);
@@ -474,7 +475,7 @@ static void PtlNIFini__of_a_space_holds_up_no_other_interface(void **state)
 	assert_int_equal(PtlPut(md, PTL_NOACK_REQ, silent, PORTAL, 0, PUTS, 0, 0), PTL_OK);
 	assert_int_equal(pthread_create(&thread, NULL, close_slowly, &end->ni), 0);
 	while (atomic_load(&interfaces[number].segment))
-		sched_yield();
+		nap();
 	assert_int_equal(PtlNIFini(ends[1][1].ni), PTL_OK);
 	further_open(1);
 	exchange(1, SMALL);

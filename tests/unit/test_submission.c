@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* test_submission.c - tests lib/host/submission.c: commands to an engine, and answers back. */
 #include <pthread.h>
-#include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -12,6 +11,7 @@
 #include <host/submission.h>
 
 #include "fake_engine.h"
+#include "../nap.h"
 
 #define THREADS 4
 #define POSTS   (2 * COMMAND_RING) /* each thread, so that the ring is full at times */
@@ -30,7 +30,7 @@ static void *core_run(void *argument)
 
 	while (!atomic_load(&core->stop))
 		if (engine_poll(core->engine) == 0)
-			sched_yield();
+			nap();
 	return NULL;
 }
 

@@ -4,11 +4,11 @@
  *
  * Covers: pmd-glue/switch.c, pmd-glue/clients.c, pmd-glue/client.c.
  */
+#include "../nap.h"
 #include "glue_fixture.h"
 
 #include <fcntl.h>
 #include <pthread.h>
-#include <sched.h>
 #include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/resource.h>
@@ -679,7 +679,7 @@ static void switch_run__lets_those_rest_who_crowd_others(void **state)
 	for (unsigned n = 0; n < 2 * FLOOD; n++)
 		send_to(two, NID, 1, 0);
 	/* Frames are lost while posternd takes none. */
-	for (struct rte_mbuf *frame = NULL; !frame; sched_yield()) {
+	for (struct rte_mbuf *frame = NULL; !frame; nap()) {
 		send_to(two, FAR_NID, 1, 9);
 		if (port_receive(far, &frame, 1) == 1)
 			rte_pktmbuf_free(frame);
@@ -1048,7 +1048,7 @@ static void switch_run__hears_the_idle_beside_the_busy(void **state)
 		uint64_t until = glue_now(NULL) + 3 * MILLISECOND;
 
 		while (glue_now(NULL) < until)
-			sched_yield();
+			nap();
 		for (unsigned n = 0; n < RTE_DIM(idle); n++) {
 			send_to(idle[n], FAR_NID, 1, (uint8_t)(round + n));
 			expect(far, (uint8_t)(round + n));
@@ -1119,7 +1119,7 @@ static struct rte_mbuf *farewell_of(struct port *asker, const struct claim *clai
 		port_send(asker, claim_make(asker, claim, 0));
 		(void)port_receive(asker, &answer, 1);
 		assert_true(glue_now(NULL) < end);
-		sched_yield();
+		nap();
 	} while (!answer);
 	return answer;
 }
@@ -1135,7 +1135,7 @@ static void settle(struct port *from, const struct claim *claim, struct port *to
 	while (!come) {
 		assert_true(glue_now(NULL) < end);
 		port_send(from, claim_make(from, claim, 9));
-		sched_yield();
+		nap();
 		while (port_receive(to, &frame, 1) != 0) {
 			come = come || frame_carries(frame, 9);
 			rte_pktmbuf_free(frame);

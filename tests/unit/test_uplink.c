@@ -2,6 +2,7 @@
 /* test_uplink.c - tests of pmd-glue/uplink.c, and of node.c over an uplink: ports of several
  * processes on one end of a veth pair, in a network namespace that ends with this process. All of
  * them are this process. */
+#include "../nap.h"
 #include "glue_fixture.h"
 
 #include <dirent.h>
@@ -10,7 +11,6 @@
 #include <sys/epoll.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <pmd-glue/kinds.h>
@@ -81,7 +81,6 @@ static struct rte_mbuf *frame_to(
  * patience (ns) and ENOUGH_CALLS, which a test without a CPU may make later. */
 static struct rte_mbuf *take(struct port *port, uint64_t patience)
 {
-	const struct timespec nap = {.tv_nsec = 10000}; /* a yield would give a whole slice away */
 	uint64_t end = glue_now(NULL) + patience;
 	struct rte_mbuf *frame;
 
@@ -89,7 +88,7 @@ static struct rte_mbuf *take(struct port *port, uint64_t patience)
 		const uint8_t *bytes;
 
 		if (port_receive(port, &frame, 1) == 0) {
-			nanosleep(&nap, NULL);
+			nap();
 			continue;
 		}
 		bytes = rte_pktmbuf_mtod(frame, const uint8_t *);

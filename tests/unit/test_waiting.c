@@ -13,6 +13,7 @@
 #include <host/waiting.h>
 
 #include "rig.h"
+#include "../nap.h"
 
 #define QUEUES 2
 #define EVENTS 20000u /* of each queue */
@@ -210,7 +211,7 @@ static void threads_feed(void)
 		if (logged[0] % 16 != 0)
 			continue;
 		while (taken[0] != logged[0] || taken[1] != logged[1])
-			sched_yield();
+			nap();
 	}
 }
 
