@@ -857,6 +857,10 @@ bool sessions_open(struct mx_endpoint *endpoint)
 
 	endpoint->contact_count = endpoint->session_count = 0;
 	endpoint->greetings = endpoint->answers = 0;
+	endpoint->reviewed = endpoint->looks = 0;
+	endpoint->asked = endpoint->sessions_begun = 0;
+	/* An answer to an earlier life of this id, which a peer gives late, names none of these. */
+	endpoint->tokens = (uint64_t)endpoint->number << 32;
 	list_init(&endpoint->lost);
 	self = contact_find(endpoint, endpoint->self.nid, endpoint->id);
 	if (!session_begin(endpoint, self))
