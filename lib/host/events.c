@@ -105,7 +105,7 @@ static struct waiting waiting_at(
 		.context = context,
 		.drive = visit->interface->inlined ? interface_drive : NULL,
 		.rest = interface_is_helped(visit->interface) ? interface_rest : NULL,
-		.sleep = interface_sleep,
+		.sleep = visit->interface->inlined ? interface_sleep : NULL,
 		.shares_cpu = visit->interface->inlined ? interface_shares_cpu : NULL,
 		.now = glue_now,
 		.timeout = timeout,

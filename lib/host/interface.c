@@ -46,7 +46,7 @@ struct poll_thread {
 	struct glue_thread *thread;
 };
 
-/* An interface's helper (seat.h) and its thread. */
+/* An interface's helper (seat.h) and its thread; NULL: it is absent. */
 struct interface_helper {
 	struct helper *helper;
 	struct glue_thread *thread;
@@ -306,16 +306,20 @@ static void seat_give(struct seat *seat, struct engine *engine, struct helper *h
  */
 static int interface_seat(struct interface *interface, unsigned number, struct segment *segment)
 {
-	struct interface_helper *own = NULL;
+	struct interface_helper *own = calloc(1, sizeof(*own));
 	uint64_t cpu = poll_cpu(number);
 
 	interface->submission.seat = &interface->seat;
 	interface->helper = NULL;
+	interface->helped = false;
 	if (setting_is(SETTING_PROGRESS, "inline")) {
-		seat_give(&interface->seat, interface->engine, NULL, interface->port->external);
+		if (own)
+			own->helper = helper_create_absent(&interface->seat, segment, &glue_clock);
+		interface->helper = own;
+		seat_give(&interface->seat, interface->engine, own ? own->helper : NULL,
+			interface->port->external);
 		return 0;
 	}
-	own = calloc(1, sizeof(*own));
 	if (own)
 		own->helper = helper_create(
 			&interface->seat, segment, frames_are_external(interface), &glue_clock);
@@ -328,6 +332,7 @@ static int interface_seat(struct interface *interface, unsigned number, struct s
 		helper_run, own->helper, cpu == CPU_ANY ? -1 : (int)cpu, "postern-helper");
 	if (own->thread) {
 		interface->helper = own;
+		interface->helped = true;
 		return 0;
 	}
 	seat_give(&interface->seat, NULL, NULL, false);
@@ -345,8 +350,11 @@ static void interface_clear_seat(struct interface *interface)
 	if (!own)
 		return;
 	interface->helper = NULL;
-	helper_stop(own->helper);
-	glue_thread_join(own->thread);
+	if (interface->helped) {
+		helper_stop(own->helper);
+		glue_thread_join(own->thread);
+	}
+	interface->helped = false;
 	helper_destroy(own->helper);
 	free(own);
 }

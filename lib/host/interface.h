@@ -50,7 +50,8 @@ struct interface {
 	struct encapsulation_options encapsulation;
 	struct engine *engine;
 	struct poll_thread *thread; /* interface.c; NULL: calls drive */
-	/* interface.c; of PTL_PROGRESS=both; NULL: none, or another one is first */
+	bool helped;                /* by a thread: PTL_PROGRESS=both */
+	/* interface.c; where calls drive. NULL: there is none, or another one is first */
 	struct interface_helper *helper;
 	bool ending;  /* a further one that closes: its space still has operations in flight */
 	void *memory; /* of the segment */
@@ -126,7 +127,7 @@ bool interface_shares_cpu(void);
 /* Does a helper look after the interface while no call drives it? Of an interface that is open. */
 static inline bool interface_is_helped(const struct interface *interface)
 {
-	return interfaces[interface->first].helper != NULL;
+	return interfaces[interface->first].helped;
 }
 
 /* Returns when nobody touches the engine and the port of an open interface: they are the caller's

@@ -14,6 +14,7 @@
 
 #include <rte_pause.h>
 
+#include <base/futex.h>
 #include <base/lack.h>
 #include <base/log.h>
 #include <engine/statistics.h>
@@ -22,13 +23,16 @@
 #define HELPER_NAP     (50 * MICROSECOND) /* the first; doubled while the program drives, up to */
 #define HELPER_NAP_MAX (800 * MICROSECOND)
 #define HELPER_LOOK    (500 * MICROSECOND) /* between looks at a port that cannot signal */
+#define HELPER_AWAIT   (100 * MICROSECOND) /* for the helper to leave the seat, at most */
 #define SLEEP_MAX      SECOND
 
 struct helper {
 	struct seat *seat;
 	const struct clock *clock;
-	int set;   /* epoll descriptor that the thread always sleeps on: the timer and the port */
-	int timer; /* S3 */
+	/* epoll descriptor that the thread always sleeps on: the timer and the port; -1: the helper
+	 * is absent, */
+	int set;
+	int timer; /* and has no timer; S3 */
 	int bell;  /* eventfd that wakes the thread in its place (S4) */
 	_Atomic bool stopping;
 	/* Of the thread in the seat. */
@@ -53,7 +57,8 @@ static void helper_set_timer(const struct helper *helper, uint64_t time)
 {
 	const struct itimerspec when = {.it_value = time_of(time)};
 
-	timerfd_settime(helper->timer, 0, &when, NULL);
+	if (helper->timer >= 0)
+		timerfd_settime(helper->timer, 0, &when, NULL);
 }
 
 /* The thread wakes once, by the set, when this descriptor becomes readable, or is. Returns false if
@@ -227,6 +232,8 @@ unsigned seat_turn(struct seat *seat)
 		if (seat->engine)
 			work += engine_look(seat->engine);
 	while (!seat_try_leave(seat));
+	if (atomic_load_explicit(&seat->awaited, memory_order_relaxed))
+		futex_wake(&seat->state, 1); /* S6 */
 	return work;
 }
 
@@ -261,7 +268,7 @@ unsigned seat_rest(struct seat *seat)
 	if (atomic_load_explicit(&seat->state, memory_order_relaxed) != SEAT_FREE ||
 		!seat_take(seat))
 		return 0;
-	helped = seat->helper != NULL;
+	helped = seat->helper && seat->helper->set >= 0;
 	if (helped && seat_arm(seat))
 		return 0;
 	seat_leave(seat);
@@ -325,6 +332,24 @@ static enum seat_slept seat_sleep_in(
 	return slept;
 }
 
+/* S6. Takes the seat from the helper, once that leaves it. Returns false if it has not for some
+ * time, or if it is another thread that sits there. */
+static bool seat_await_helper(struct seat *seat)
+{
+	uint32_t state = SEAT_TAKEN;
+
+	if (!atomic_load_explicit(&seat->helped, memory_order_relaxed))
+		return false;
+	atomic_store_explicit(&seat->awaited, true, memory_order_relaxed);
+	/* Release: whoever finds the seat called finds it awaited. */
+	if (atomic_compare_exchange_strong_explicit(&seat->state, &state, SEAT_CALLED,
+		    memory_order_release, memory_order_relaxed) ||
+		state == SEAT_CALLED)
+		futex_wait(&seat->state, SEAT_CALLED, HELPER_AWAIT);
+	atomic_store_explicit(&seat->awaited, false, memory_order_relaxed);
+	return seat_take(seat);
+}
+
 enum seat_slept seat_sleep(
 	struct seat *seat, bool (*look)(void *context), void *context, uint64_t limit)
 {
@@ -334,7 +359,7 @@ enum seat_slept seat_sleep(
 	if (atomic_exchange_explicit(&seat->slept, true, memory_order_acquire))
 		return SEAT_UNSLEPT;
 	cancel = cancel_hold();
-	if (seat_take(seat)) {
+	if (seat_take(seat) || seat_await_helper(seat)) {
 		if (seat->helper)
 			slept = seat_sleep_in(seat, look, context, limit);
 		else
@@ -378,12 +403,14 @@ static bool helper_take(struct seat *seat, bool *armed)
 
 	*armed = atomic_compare_exchange_strong_explicit(
 		&seat->state, &state, SEAT_TAKEN, memory_order_acquire, memory_order_relaxed);
+	if (!*armed && (state != SEAT_FREE || !seat_take_free(seat)))
+		return false;
+	atomic_store_explicit(&seat->helped, true, memory_order_relaxed);
 	if (*armed) {
 		seat_own(seat);
 		engine_interrupt(seat->engine, false);
-		return true;
 	}
-	return state == SEAT_FREE && seat_take_free(seat);
+	return true;
 }
 
 /* A turn of a seat that the helper has taken. *turn: the time of its last turn, 0 before the first.
@@ -413,6 +440,7 @@ static bool helper_rest(struct helper *helper)
 
 	if (leisure == 0)
 		return false;
+	atomic_store_explicit(&helper->seat->helped, false, memory_order_relaxed);
 	if (port < 0 && helper->external && leisure > HELPER_LOOK)
 		leisure = HELPER_LOOK;
 	if (!seat_leave_as(helper->seat, SEAT_ARMED))
@@ -434,6 +462,7 @@ static bool helper_serve(struct helper *helper)
 		goes = helper_turn(helper, armed, &turn, &work);
 		if (goes && work == 0 && helper_rest(helper))
 			return true;
+		atomic_store_explicit(&seat->helped, false, memory_order_relaxed);
 		seat_leave(seat);
 		rte_pause();
 	}
@@ -484,6 +513,28 @@ struct helper *helper_create(
 		return helper;
 	log_error("the helper's thread cannot be told when to wake: %s: %s", strerror(errno),
 		lack_cure(errno, "set PTL_PROGRESS=inline, which needs no such thread"));
+	helper_destroy(helper);
+	return NULL;
+}
+
+struct helper *helper_create_absent(
+	struct seat *seat, struct segment *segment, const struct clock *clock)
+{
+	struct helper *helper = calloc(1, sizeof(*helper));
+
+	if (!helper)
+		return NULL;
+	*helper = (struct helper){
+		.seat = seat,
+		.clock = clock,
+		.set = -1,
+		.timer = -1,
+		.bell = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC),
+		.segment = segment,
+		.port = -1,
+	};
+	if (helper->bell >= 0)
+		return helper;
 	helper_destroy(helper);
 	return NULL;
 }

@@ -2,8 +2,8 @@
 /* seat.h - the place that one thread at a time drives an engine from, and the helper, a thread that
  * looks after the engine while nobody sits there.
  *
- * With PTL_PROGRESS=inline the program's own calls drive, and there is no helper. With both they
- * drive as well, and the helper sleeps:
+ * With PTL_PROGRESS=inline the program's own calls drive, and there is no helper; one thread that
+ * waits may still sleep in its place. With both they drive as well, and the helper sleeps:
  *
  *     FREE      a thread has just left. The helper is awake, or wakes within a millisecond. If
  *               nobody has looked for frames for HELPER_AWAY by then, the helper takes the seat
@@ -34,6 +34,11 @@
  *
  * S5. A thread in the seat is not ended by pthread_cancel(): a port that leads out of the process
  *     makes system calls, which are cancellation points.
+ *
+ * S6. A thread that is about to sleep and finds the helper in the seat calls it and waits for the
+ *     state to change, for a while: else it would sleep elsewhere, and the next frame would have to
+ *     wake the helper first. A helper that has lost its CPU gets it meanwhile. One that was called
+ *     wakes such a thread when it has left the seat; the thread looks again by itself, too.
  */
 #ifndef HOST_SEAT_H
 #define HOST_SEAT_H
@@ -55,7 +60,9 @@ enum seat_state { SEAT_FREE, SEAT_TAKEN, SEAT_CALLED, SEAT_ARMED, SEAT_LENT, SEA
 /* Never freed. */
 struct seat {
 	_Alignas(CACHE_LINE) _Atomic uint32_t state;
-	_Atomic bool slept; /* S4: a thread is in seat_sleep() */
+	_Atomic bool slept;   /* S4: a thread is in seat_sleep(), */
+	_Atomic bool awaited; /* S6: and waits for the helper, */
+	_Atomic bool helped;  /* which sits in the seat; any answer is safe */
 	/* Of the thread in the seat. */
 	struct engine *engine; /* NULL: there is none */
 	struct helper *helper; /* NULL: there is none */
@@ -165,6 +172,10 @@ bool seat_shares_cpu(struct seat *seat);
  * held, as by the callers of all that follows. */
 struct helper *helper_create(
 	struct seat *seat, struct segment *segment, bool external, const struct clock *clock);
+/* One without a thread, so that a thread of the program can sleep in the place of a helper that
+ * there is not. NULL: it cannot. */
+struct helper *helper_create_absent(
+	struct seat *seat, struct segment *segment, const struct clock *clock);
 /* The thread's body; argument: the helper. Returns after helper_stop(). */
 void helper_run(void *helper);
 /* Its seat has no engine any more, or the thread was not started. */

@@ -122,19 +122,20 @@ static bool waiting_spins(const struct waiting *waiting, uint64_t now)
 	return true;
 }
 
-/* Sleeps for at most limit ns. Returns true if something was found. *slept: on bells (W1). */
-static bool waiting_rest(const struct waiting *waiting, uint64_t limit, bool *slept)
+/* Sleeps for at most limit ns; on bells (W1) for at most nap ns, and *slept is set. Returns true if
+ * something was found. */
+static bool waiting_rest(const struct waiting *waiting, uint64_t limit, uint64_t nap, bool *slept)
 {
 	struct over over = {.waiting = waiting};
 	enum seat_slept how =
-		waiting->rest ? waiting->sleep(over_look, &over, limit) : SEAT_UNSLEPT;
+		waiting->sleep ? waiting->sleep(over_look, &over, limit) : SEAT_UNSLEPT;
 
 	if (how == SEAT_WORKED)
 		waiting_news(waiting);
 	if (how != SEAT_UNSLEPT)
 		return over.found;
 	*slept = true;
-	return waiting_sleep(waiting, limit);
+	return waiting_sleep(waiting, nap < limit ? nap : limit);
 }
 
 /* Waits until something is found, or the time is over, in sleeps and looks. */
@@ -171,7 +172,7 @@ static enum waiting_answer waiting_loop(const struct waiting *waiting, bool *sle
 		}
 		if (drove || waiting_spins(waiting, now))
 			continue;
-		if (waiting_rest(waiting, nap < left ? nap : left, slept))
+		if (waiting_rest(waiting, left, nap, slept))
 			return WAITING_FOUND;
 		if (alone && nap < SLEEP_INLINE_MAX)
 			nap = nap * 2 < SLEEP_INLINE_MAX ? nap * 2 : SLEEP_INLINE_MAX;

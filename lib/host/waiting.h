@@ -71,7 +71,7 @@ struct waiting {
 	/* The thread is about to sleep: others drive from now on. Returns how much was done by a
 	 * last turn, 0: the thread may sleep; NULL: nobody else would drive. */
 	unsigned (*rest)(void);
-	/* With rest(): as seat_sleep(), where frames wake the thread. */
+	/* With drive(): as seat_sleep(), where frames wake the thread; or NULL. */
 	enum seat_slept (*sleep)(bool (*look)(void *context), void *context, uint64_t limit);
 	/* NULL: not known. Does somebody whom the thread waits for need its CPU? */
 	bool (*shares_cpu)(void);

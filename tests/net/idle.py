@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Counts how often processes that wait for a message wake, with PTL_POLL=interrupt, or PTL_PROGRESS=both: hardly ever, whatever their device is at.
+"""Counts how often processes that wait for a message wake, with PTL_POLL=interrupt, or PTL_PROGRESS=both or inline: hardly ever, whatever their
+device is at.
 
     idle.py PROGRAM DEVICE
 
@@ -29,7 +30,7 @@ class Waiter:
         environment = {name: value for name, value in os.environ.items() if not name.startswith("PTL_IFACE")}
         environment.update(device.settings(side))
         environment.update(PTL_IFACE_NAME=device.interface(side), PTL_TELEMETRY="off")
-        if environment.get("PTL_PROGRESS") != "both":
+        if environment.get("PTL_PROGRESS") not in ("both", "inline"):
             environment["PTL_POLL"] = "interrupt"
         self.process = subprocess.Popen(device.prefix(side) + [program, "receive"], env=environment, text=True,
                                         stdout=subprocess.PIPE, preexec_fn=die_with_parent)

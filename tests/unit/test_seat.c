@@ -387,6 +387,38 @@ static void seat_sleep__needs_a_helper_and_a_port_that_signals(void **state)
 	helped_stop(&helped);
 }
 
+/* In the helper's place, while it is slow: until it is called. */
+static void *sit(void *context)
+{
+	struct helped *helped = context;
+
+	assert_true(seat_take(&helped->seat));
+	atomic_store(&helped->seat.helped, true);
+	WAIT_FOR(atomic_load(&helped->seat.state) == SEAT_CALLED);
+	atomic_store(&helped->seat.helped, false);
+	seat_leave(&helped->seat);
+	return NULL;
+}
+
+/* S6. */
+static void seat_sleep__calls_the_helper_out_of_the_seat(void **state)
+{
+	struct helped helped;
+	pthread_t sitter;
+
+	(void)state;
+	helped_make(&helped, eventfd(0, EFD_NONBLOCK), &test_clock);
+	for (unsigned i = 0; i < 20; i++) {
+		assert_int_equal(pthread_create(&sitter, NULL, sit, &helped), 0);
+		WAIT_FOR(atomic_load(&helped.seat.helped));
+		sleep_well(&helped, MICROSECOND);
+		pthread_join(sitter, NULL);
+	}
+	helper_destroy(helped.helper);
+	fake_engine_destroy(helped.engine);
+	close(helped.port);
+}
+
 static void helper_run__keeps_away_while_the_program_drives(void **state)
 {
 	struct helped helped;
@@ -686,6 +718,7 @@ int main(void)
 		cmocka_unit_test(seat_sleep__ends_when_another_thread_drives),
 		cmocka_unit_test(seat_sleep__is_for_what_was_not_there_before),
 		cmocka_unit_test(seat_sleep__needs_a_helper_and_a_port_that_signals),
+		cmocka_unit_test(seat_sleep__calls_the_helper_out_of_the_seat),
 		cmocka_unit_test(helper_run__keeps_away_while_the_program_drives),
 		cmocka_unit_test(seat_call__of_an_armed_seat_strands_no_command),
 		cmocka_unit_test(helper_run__among_threads_leaves_nothing_unserved),

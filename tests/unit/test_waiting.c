@@ -261,8 +261,9 @@ static void queue_watch__of_threads_misses_nothing(void **state)
 /* --- with a helper */
 
 static unsigned drives, sleeps, found;
-static bool shares;   /* the peer has the caller's CPU */
-static uint64_t told; /* ns */
+static uint64_t slept; /* how long the last sleep may be, ns */
+static bool shares;    /* the peer has the caller's CPU */
+static uint64_t told;  /* ns */
 
 /* Each look takes a microsecond. */
 static uint64_t now_told(void *context)
@@ -295,14 +296,14 @@ static bool look_for(void *turns)
 
 static enum seat_slept sleep_told(bool (*looks)(void *context), void *context, uint64_t limit)
 {
-	(void)limit;
+	slept = limit;
 	sleeps++;
 	told += MILLISECOND;
 	found += looks(context);
 	return found ? SEAT_FOUND : SEAT_SLEPT;
 }
 
-static void wait_helped(unsigned turns)
+static void wait_with(unsigned turns, unsigned (*rest)(void))
 {
 	const struct waiting waiting = {
 		.queues = views,
@@ -311,7 +312,7 @@ static void wait_helped(unsigned turns)
 		.look = look_for,
 		.context = &turns,
 		.drive = drive_nothing,
-		.rest = rest_nothing,
+		.rest = rest,
 		.sleep = sleep_told,
 		.shares_cpu = shares_told,
 		.now = now_told,
@@ -320,6 +321,21 @@ static void wait_helped(unsigned turns)
 
 	drives = sleeps = found = 0;
 	assert_int_equal(waiting_run(&waiting), WAITING_FOUND);
+}
+
+static void wait_helped(unsigned turns)
+{
+	wait_with(turns, rest_nothing);
+}
+
+/* Nobody else drives, and yet the thread need not look for frames now and then. */
+static void waiting_run__without_a_helper_sleeps_on_the_port(void **state)
+{
+	(void)state;
+	shares = false;
+	wait_with(UINT32_MAX, NULL);
+	assert_int_equal(sleeps, 1);
+	assert_true(slept == UINT64_MAX);
 }
 
 /* Also where nothing is known of the peer, as behind a node's uplink, and in a process that has one
@@ -364,6 +380,7 @@ int main(void)
 		test(queue_watch__of_an_interface_that_goes_stays_readable),
 		test(waiting_run__of_threads_with_different_queues_misses_nothing),
 		test(queue_watch__of_threads_misses_nothing),
+		test(waiting_run__without_a_helper_sleeps_on_the_port),
 		test(waiting_run__spins_before_it_sleeps),
 		test(waiting_run__of_a_thread_that_shares_its_cpu_sleeps_soon),
 	};
