@@ -59,7 +59,8 @@ struct engine *engine_create(const struct engine_options *options)
 	engine->push_look = RTE_MAX(PUSH_LOOK, (uint64_t)options->port->look * PUSH_LOOKS);
 	engine->self = options->transport.self;
 	engine->udp = options->transport.encapsulation.udp;
-	engine->probe_interval = options->transport.peer_timeout / PROBES_PER_LIFE;
+	engine->probe_interval =
+		RTE_MIN(options->transport.peer_timeout / PROBES_PER_LIFE, PROBE_LATEST);
 	memcpy(engine->secret, options->transport.secret.key, sizeof(engine->secret));
 	pool_init(&engine->operations, sizeof(struct operation), OPERATION_CHUNK, OPERATIONS_MAX);
 	pool_init(&engine->copies, AMO_BYTES_MAX, COPIES_CHUNK, COPIES_MAX);

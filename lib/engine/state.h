@@ -26,8 +26,11 @@
 #define COPIES_MAX        (1024 * COPIES_CHUNK)
 #define COPIES_SHARED     (COPIES_MAX / 4 * 3)
 /* in the name of a put that no acknowledgement will name */
-#define PUT_TRACED      (UINT64_C(1) << 63)
-#define PROBES_PER_LIFE 10 /* how often a waiting get asks within PTL_PEER_TIMEOUT */
+#define PUT_TRACED (UINT64_C(1) << 63)
+/* How often a waiting get asks within PTL_PEER_TIMEOUT, and the longest time between: a target that
+ * has ended may be known soon. */
+#define PROBES_PER_LIFE 10
+#define PROBE_LATEST    SECOND
 
 enum operation_kind {
 	OPERATION_FREE,

@@ -306,6 +306,23 @@ static void engine_push__looks_seldom_where_a_look_is_dear(void **state)
 	assert_int_equal(rig_counter(rig, polls_idle), 1);
 }
 
+/* A target that has ended is found out by what it is sent. */
+static void engine_create__asks_after_targets_at_least_once_a_second(void **state)
+{
+	const struct transport_options options = {.self = RIG_SELF, .peer_timeout = 1000 * SECOND};
+	static struct port port;
+	struct rig *rig = rig_create(&port, &options);
+	uint64_t queue = rig_queue(rig, 8);
+	uint64_t region = rig_bind(rig, &RIG_REGION(memory, queue));
+
+	*state = rig;
+	assert_true(rig_get(rig, region, &move));
+	fake_finish(fake_next(), TRANSPORT_OK);
+	assert_null(fake_next());
+	rig_pass(rig, SECOND);
+	assert_non_null(fake_next());
+}
+
 static void engine_execute__begins_nothing_without_memory(void **state)
 {
 	struct rig *rig = *state;
@@ -781,6 +798,8 @@ int main(void)
 		test(engine_push__takes_frames_when_nothing_could_leave_or_none_were_taken_for_long),
 		cmocka_unit_test_teardown(
 			engine_push__looks_seldom_where_a_look_is_dear, rig_teardown),
+		cmocka_unit_test_teardown(
+			engine_create__asks_after_targets_at_least_once_a_second, rig_teardown),
 		test(engine_execute__begins_nothing_without_memory),
 		test(engine_put__does_what_the_command_does),
 		test(engine_put__leaves_to_the_ring_what_something_stands_in_the_way_of),
