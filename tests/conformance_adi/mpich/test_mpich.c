@@ -16,7 +16,6 @@
 #include <unistd.h>
 
 #include "mpiimpl.h"
-#include "../../nap.h"
 
 /* A layer of 1.0.8, which has no field for the error of a receive, and asks for a flag. */
 #if PATCHLEVEL == 8
