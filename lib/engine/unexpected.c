@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <base/pages.h>
 #include <engine/tier_entry.h>
 
 enum header_state { HEADER_HERE, HEADER_ARRIVING, HEADER_CLAIMED };
@@ -45,11 +46,16 @@ struct wish {
 	uint8_t options; /* of a region */
 };
 
+static size_t headers_bytes(const struct space *space)
+{
+	return space->segment->limits.unexpected * sizeof(*space->headers);
+}
+
 bool unexpected_open(struct space *space)
 {
 	const struct segment_limits *limits = &space->segment->limits;
 
-	space->headers = calloc(limits->unexpected, sizeof(*space->headers));
+	space->headers = pages_map(headers_bytes(space));
 	space->kept_lists = calloc(limits->portals, sizeof(*space->kept_lists));
 	space->kept_of = calloc(space->ranks, sizeof(*space->kept_of));
 	space->arriving_of = calloc(space->ranks, sizeof(*space->arriving_of));
@@ -68,7 +74,7 @@ void unexpected_close(struct space *space)
 		kept_list_clear(&space->kept_lists[i]);
 	kept_table_free(&space->kept);
 	free(space->kept_lists);
-	free(space->headers);
+	pages_unmap(space->headers, headers_bytes(space));
 	free(space->kept_of);
 	free(space->arriving_of);
 }

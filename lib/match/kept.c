@@ -17,6 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <base/pages.h>
 #include <match/kept.h>
 
 static_assert(sizeof(struct kept) == 128, "two cache lines");
@@ -374,10 +375,15 @@ static inline struct view *view_of(const struct kept_table *table, const struct 
 
 /* --- the list --- */
 
+static size_t table_bytes(uint32_t count)
+{
+	return (size_t)count * sizeof(struct kept);
+}
+
 bool kept_table_init(struct kept_table *table, uint32_t count, const uint64_t secret[2])
 {
 	*table = (struct kept_table){
-		.base = aligned_alloc(64, (size_t)count * sizeof(struct kept)),
+		.base = pages_map(table_bytes(count)),
 		.count = count,
 		.free = KEPT_NONE,
 		.secret = {secret[0], secret[1]},
@@ -387,13 +393,13 @@ bool kept_table_init(struct kept_table *table, uint32_t count, const uint64_t se
 
 bool kept_table_grow(struct kept_table *table, uint32_t count)
 {
-	struct kept *base = aligned_alloc(64, (size_t)count * sizeof(struct kept));
+	struct kept *base = pages_map(table_bytes(count));
 
 	if (!base)
 		return false;
 	if (table->made != 0)
-		memcpy(base, table->base, table->made * sizeof(struct kept));
-	free(table->base);
+		memcpy(base, table->base, table_bytes(table->made));
+	kept_table_free(table);
 	table->base = base;
 	table->count = count;
 	return true;
@@ -401,7 +407,7 @@ bool kept_table_grow(struct kept_table *table, uint32_t count)
 
 void kept_table_free(struct kept_table *table)
 {
-	free(table->base);
+	pages_unmap(table->base, table_bytes(table->count));
 	table->base = NULL;
 }
 

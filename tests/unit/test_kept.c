@@ -6,6 +6,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <cmocka.h>
 
 #include <base/random.h>
@@ -48,12 +49,13 @@ void *__wrap_calloc(size_t count, size_t size)
 	return memory_fails() ? NULL : __real_calloc(count, size);
 }
 
-void *__real_aligned_alloc(size_t alignment, size_t size);
-void *__wrap_aligned_alloc(size_t alignment, size_t size);
+void *__real_mmap64(void *at, size_t size, int protection, int flags, int file, off_t offset);
+void *__wrap_mmap64(void *at, size_t size, int protection, int flags, int file, off_t offset);
 
-void *__wrap_aligned_alloc(size_t alignment, size_t size)
+void *__wrap_mmap64(void *at, size_t size, int protection, int flags, int file, off_t offset)
 {
-	return memory_fails() ? NULL : __real_aligned_alloc(alignment, size);
+	return memory_fails() ? MAP_FAILED
+			      : __real_mmap64(at, size, protection, flags, file, offset);
 }
 
 void *__real_realloc(void *memory, size_t size);

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* pages.h - zeroed memory for large tables, of which only the used pages cost anything. An
+ * allocator may write to all that it gives (MALLOC_PERTURB_): a table of millions is dear then. */
+#ifndef BASE_PAGES_H
+#define BASE_PAGES_H
+
+#include <stddef.h>
+#include <sys/mman.h>
+
+/* Returns NULL if the process may have no more, or for no bytes. */
+static inline void *pages_map(size_t bytes)
+{
+	void *pages = bytes == 0 ? MAP_FAILED
+				 : mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+					   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+	return pages == MAP_FAILED ? NULL : pages;
+}
+
+/* bytes: as many as were mapped. */
+static inline void pages_unmap(void *pages, size_t bytes)
+{
+	if (pages)
+		munmap(pages, bytes);
+}
+
+#endif
