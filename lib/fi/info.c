@@ -3,6 +3,7 @@
  * is -FI_ENODATA. Nothing is opened or asked; fi_fabric() tells what is wrong with a setting. */
 #include <fi/state.h>
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,6 +12,8 @@
 #define PROTOCOL       (FI_PROV_SPECIFIC | 0x504653u)
 #define TAG_ALL        UINT64_C(0xaaaaaaaaaaaaaaaa) /* every bit */
 #define NAME_MAX_BYTES 128
+#define NETWORK        "postern:"
+#define NETWORK_BYTES  (sizeof(NETWORK) + NAME_MAX_BYTES)
 
 /* --- devices */
 
@@ -67,15 +70,14 @@ bool info_device(const char *wanted, unsigned *device, uint8_t *kind)
 }
 
 /* Nodes and loopbacks of different names are networks of their own. */
-static void fabric_name(const char *item, char name[NAME_MAX_BYTES])
+static void fabric_name(const char *item, char name[NETWORK_BYTES])
 {
 	const uint8_t kind = item_kind(item);
 	const char *network = kind == ADDRESS_UDP        ? "udp"
 			      : kind == ADDRESS_ETHERNET ? "ethernet"
 							 : item;
 
-	(void)strcpy(name, "postern:");
-	(void)strncat(name, network, NAME_MAX_BYTES - strlen(name) - 1);
+	(void)snprintf(name, NETWORK_BYTES, NETWORK "%s", network);
 }
 
 /* --- hints */
@@ -220,7 +222,7 @@ static struct fi_info *info_make(uint32_t version, const struct fi_info *hints, 
 {
 	const uint64_t caps = caps_complete(hints ? hints->caps : 0);
 	struct fi_info *info = fi_allocinfo();
-	char fabric[NAME_MAX_BYTES];
+	char fabric[NETWORK_BYTES];
 
 	if (!info)
 		return NULL;
@@ -252,7 +254,7 @@ static struct fi_info *info_make(uint32_t version, const struct fi_info *hints, 
 
 static bool item_is_wanted(const char *item, const struct fi_info *hints)
 {
-	char fabric[NAME_MAX_BYTES];
+	char fabric[NETWORK_BYTES];
 	const char *wanted;
 
 	if (!hints)
