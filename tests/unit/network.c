@@ -608,12 +608,17 @@ void node_start(struct network *network, unsigned index, uint32_t incarnation)
 	assert_non_null(node->transport);
 }
 
+bool network_is_udp(void)
+{
+	return getenv("TEST_ENCAP") != NULL && strcmp(getenv("TEST_ENCAP"), "udp") == 0;
+}
+
 /* The same tests run over every encapsulation. */
 static void encapsulation_choose(struct encapsulation_options *options)
 {
 	const char *vlan = getenv("TEST_VLAN");
 
-	options->udp = getenv("TEST_ENCAP") != NULL && strcmp(getenv("TEST_ENCAP"), "udp") == 0;
+	options->udp = network_is_udp();
 	options->vlan = vlan != NULL ? (uint16_t)atoi(vlan) : 0;
 	options->prefix = 24;
 }

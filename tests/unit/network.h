@@ -107,6 +107,8 @@ struct network {
 struct network *network_create(unsigned nodes, uint64_t seed, uint32_t frame_size, unsigned mbufs);
 /* The usual one, which says what its seed is, and the seed that TEST_SEED sets, or the first. */
 struct network *network_standard(unsigned nodes, uint64_t seed);
+/* Do frames travel in UDP? Then questions do not go to all. */
+bool network_is_udp(void);
 uint64_t network_seed(void);
 void network_destroy(struct network *network); /* checks that no mbuf is lost */
 uint64_t network_random(struct network *network);

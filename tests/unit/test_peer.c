@@ -546,7 +546,7 @@ static void peer__restarted_after_its_death_gets_what_waits_for_it(void **state)
 	network_destroy(network);
 }
 
-/* `claims`: it asks for itself when it starts, as every process does where questions go to all.
+/* `claims`: it asks for itself when it starts, and questions go to all, which they do not in UDP.
  * Else what is sent at first is for the life before, and has failed. */
 static void restarted__while_idle(bool claims)
 {
@@ -578,7 +578,8 @@ static void restarted__while_idle(bool claims)
 static void peer__restarted_while_idle_gets_what_is_sent_afterwards(void **state)
 {
 	(void)state;
-	restarted__while_idle(true);
+	if (!network_is_udp())
+		restarted__while_idle(true);
 	restarted__while_idle(false);
 }
 

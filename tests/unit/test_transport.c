@@ -438,8 +438,9 @@ static void transmit__a_full_outbox_has_room_for_answers(void **state)
 	assert_in_range(transport->outbox_count, 50, OUTBOX_FRAMES);
 	network_send(network, asker, 0, 100);
 	network_pass(network, 200 * MICROSECOND);
-	assert_int_equal(network->nodes[asker].counters.asks_sent, 1);
-	assert_int_equal(network->nodes[0].counters.asks_received, 1);
+	/* In UDP it first asks for a MAC address, whose answer waits as well. */
+	assert_int_equal(network->nodes[asker].counters.asks_sent, !network_is_udp());
+	assert_int_equal(network->nodes[0].counters.asks_received, !network_is_udp());
 	network->nodes[0].full = false;
 	assert_true(network_run(network, SECOND));
 	assert_int_equal(network->nodes[asker].counters.asks_sent, 1);
