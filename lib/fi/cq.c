@@ -270,11 +270,7 @@ static const char *cq_strerror(
 {
 	(void)fid;
 	(void)data;
-	if (buffer && length > 0) {
-		strncpy(buffer, fi_strerror(number), length);
-		buffer[length - 1] = '\0';
-	}
-	return fi_strerror(number);
+	return error_text(number, buffer, length);
 }
 
 /* --- opening and closing */

@@ -125,6 +125,15 @@ static ssize_t eq_readerr(struct fid_eq *fid, struct fi_eq_err_entry *entry, uin
 	return result;
 }
 
+const char *error_text(int number, char *buffer, size_t length)
+{
+	const char *text = fi_strerror(number);
+
+	if (buffer && length > 0)
+		(void)snprintf(buffer, length, "%s", text);
+	return text;
+}
+
 static ssize_t eq_write(
 	struct fid_eq *fid, uint32_t event, const void *buffer, size_t length, uint64_t flags)
 {
@@ -140,11 +149,7 @@ static const char *eq_strerror(
 {
 	(void)fid;
 	(void)data;
-	if (buffer && length > 0) {
-		strncpy(buffer, fi_strerror(number), length);
-		buffer[length - 1] = '\0';
-	}
-	return fi_strerror(number);
+	return error_text(number, buffer, length);
 }
 
 static int eq_close(struct fid *fid)

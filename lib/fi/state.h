@@ -317,6 +317,9 @@ int fabric_open(struct fi_fabric_attr *attr, struct fid_fabric **fabric, void *c
 /* Puts an event or, with err, an error into a queue. */
 int eq_post(struct eq *eq, uint32_t event, const void *data, size_t size, int err);
 
+/* For fi_eq_strerror() and fi_cq_strerror(): buffer may be NULL. */
+const char *error_text(int number, char *buffer, size_t length);
+
 /* --- av.c */
 
 int av_open(struct fid_domain *domain, struct fi_av_attr *attr, struct fid_av **av, void *context);
