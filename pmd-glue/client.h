@@ -3,9 +3,9 @@
  * is client.c, posternd's is clients.c.
  *
  *      process                                       posternd, at /run/postern/NAME/posternd
- *      CLIENT_HELLO {wanted process id} + page, memory  --->  checks, maps
- *                                                    <----  CLIENT_ANSWER {who it is} + page
- *      frames through the pair (pair.h), wake-ups     <--->  frames, wake-ups
+ *      CLIENT_HELLO {wanted process id} + page, memory  ---->  checks, maps
+ *                                                       <----  CLIENT_ANSWER {its name} + page
+ *      frames through the pair (pair.h), wake-ups       <--->  frames, wake-ups
  *
  * The process makes the memory, so that it counts as the process's. Both ends of the socket learn
  * from the kernel whose the other is: posternd vouches for that user in all frames.

@@ -606,7 +606,8 @@ static bool node_shares_cpu(struct port *port)
 	return false;
 }
 
-/* Without an uplink nobody else is reached. Whom an uplink leads to the hall does not know. */
+/* Of a node without an uplink: others are out of reach. The hall does not know the processes that
+ * an uplink leads to. */
 static bool node_absent(struct port *port, uint32_t nid, uint32_t pid)
 {
 	const struct node *node = (const struct node *)port;

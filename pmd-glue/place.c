@@ -244,6 +244,7 @@ static bool pid_lock(const struct place *place, uint32_t pid, short type)
 {
 	struct flock lock = {
 		.l_type = type, .l_whence = SEEK_SET, .l_start = (off_t)pid, .l_len = 1};
+
 	return fcntl(place->lock, F_OFD_SETLK, &lock) == 0;
 }
 
@@ -345,6 +346,7 @@ static bool pid_is_free(const struct place *place, uint32_t pid)
 {
 	struct flock lock = {
 		.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = (off_t)pid, .l_len = 1};
+
 	return fcntl(place->lock, F_OFD_GETLK, &lock) == 0 && lock.l_type == F_UNLCK;
 }
 

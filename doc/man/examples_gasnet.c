@@ -131,7 +131,7 @@ static void talk(void)
 	gasnet_AMRequestLong(next, IMAGE, picture, sizeof(picture), place, 1, 16384);
 	gasnet_AMRequestLongAsync1(next, IMAGE, picture, sizeof(picture), place, 16384);
 	gasnet_AMRequestLongAsync(next, IMAGE, picture, sizeof(picture), place, 1, 16384);
-	gasnet_AMPoll();                 /* runs the handlers of what has come */
+	gasnet_AMPoll();                 /* runs the handlers of messages that have come */
 	GASNET_BLOCKUNTIL(answers == 8); /* the handlers of the replies count */
 }
 

@@ -93,8 +93,8 @@ bool setting_nodes_are_addresses(unsigned n) CORE_API(setting_nodes_are_addresse
 bool setting_is(enum setting setting, const char *choice);
 /* Does the environment, or a later change, give it a value? */
 bool setting_is_given(enum setting setting) CORE_API(setting_is_given);
-/* What the environment says of it now, or else its fallback, unchecked and without a word: for who
- * looks before settings_load(). */
+/* Its value in the environment now, or else its fallback, unchecked and without a word: for a
+ * caller that looks before settings_load(). */
 const char *setting_environment(enum setting setting) CORE_API(setting_environment);
 
 #endif

@@ -27,7 +27,7 @@ void endpoint_progress(struct endpoint *endpoint)
 	(void)messages_progress(endpoint->messages);
 	endpoint->joined = false;
 	peers_progress(endpoint);
-	if (endpoint->joined) /* what has waited for that leaves at once */
+	if (endpoint->joined) /* sends that have waited for a peer leave at once */
 		(void)messages_progress(endpoint->messages);
 }
 

@@ -85,7 +85,7 @@ static void fabric_name(const char *item, char name[NETWORK_BYTES])
 /* The directions that hold for these capabilities. */
 static uint64_t caps_complete(uint64_t caps)
 {
-	/* A source that is unknown is an error only for who asks for that. */
+	/* An unknown source is an error only for callers that ask for it. */
 	if (caps == 0)
 		return CAPS & ~FI_SOURCE_ERR;
 	if (!(caps & CAPS_MESSAGES))

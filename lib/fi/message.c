@@ -455,7 +455,7 @@ static ssize_t claimed_discard(
 	return 0;
 }
 
-/* A receive of what was claimed, or of what comes. */
+/* A receive of the message that was claimed, or of one that comes. */
 static ssize_t receive_begin(struct endpoint *endpoint, const struct post *post,
 	struct receive_wish *wish, struct unexpected *taken)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* none.c - what is not supported: every operation that a program can call is there, and says so. */
+/* none.c - operations that are not supported: each is there for a program to call, and says so. */
 #include <fi/state.h>
 
 #pragma GCC diagnostic ignored "-Wunused-parameter"

@@ -42,7 +42,7 @@ struct front mx_front = {
 	.topics = topics,
 	.topic_count = sizeof(topics) / sizeof(topics[0]),
 	.words = &words,
-	.start_timeout = SECOND, /* who names an endpoint has learnt that it is open */
+	.start_timeout = SECOND, /* a program that names an endpoint has learnt that it is open */
 	.forked = endpoints_forget,
 };
 

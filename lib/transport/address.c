@@ -18,9 +18,9 @@
  * I5. A message waits for an answer for the peer timeout. Where it is known that no process has the
  *     name (address_absent()), a life that was known is over, and messages to it have failed when
  *     one question has brought nothing. A process that was never heard of may be about to start:
- *     it has start_timeout, if there is one; and so has then a process that has said BYE, whatever
- *     is known. A host's switch (posternd) knows most of the host's
- *     processes, not all, so its word counts only after DENIED_LIFE of silence.
+ *     it has start_timeout, if there is one. A process that has said BYE has as long, on every
+ *     port. A host's switch (posternd) knows most of the host's processes, not all, so its word
+ *     counts only after DENIED_LIFE of silence.
  */
 #include <transport/address.h>
 
@@ -41,9 +41,9 @@
  * node */
 #define ASKS_TRUSTED 3
 #define ASKS_DOUBT   6 /* questions when nothing waits for the answer */
-/* of silence, until it counts that somebody else answers that the process is not there; */
+/* of silence, after which the word of another that the process is not there counts, */
 #define DENIED_LIFE SECOND
-#define DENIED_WAIT (100 * MILLISECOND) /* then it may still answer */
+#define DENIED_WAIT (100 * MILLISECOND) /* and in which the process may still answer */
 /* least time from the answer to a doubt to the next question */
 #define DOUBT_SPACING (1 * MILLISECOND)
 /* what an answer counts for: itself, and what it costs to read the question */
