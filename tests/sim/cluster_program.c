@@ -163,8 +163,7 @@ static void member_step(void *object, uint64_t life)
 	struct cluster *cluster = node->simulation->cluster;
 
 	if (!node->up || node->closing || node->life != life ||
-		simulation_failed(cluster->simulation) ||
-		(cluster->simulation->over && cluster_quiet(cluster)))
+		simulation_failed(cluster->simulation))
 		return;
 	node_enter(node);
 	if (member->left > 0) {
