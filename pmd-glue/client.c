@@ -10,7 +10,7 @@
  *     nothing else: its pair is as hostile as any (P1 of pair.h).
  * G3. Only a posternd of the user who owns the directory is called, and only where no other user
  *     can write.
- * G4. A child process keeps none of the descriptors (H7 of hall.h).
+ * G4. A child process keeps none of the descriptors (H7 of rendezvous.h).
  */
 #include <pmd-glue/client.h>
 
@@ -35,7 +35,7 @@
 #include <base/log.h>
 #include <base/settings.h>
 #include <pmd-glue/glue.h>
-#include <pmd-glue/hall.h>
+#include <pmd-glue/rendezvous.h>
 #include <pmd-glue/kernel.h>
 #include <pmd-glue/kinds.h>
 #include <pmd-glue/pair.h>

@@ -22,7 +22,7 @@
 #include <sys/types.h>
 
 #include <pmd-glue/client.h>
-#include <pmd-glue/hall.h>
+#include <pmd-glue/rendezvous.h>
 #include <pmd-glue/switch.h>
 
 #define CLIENTS_MAX     1024u
@@ -91,7 +91,7 @@ struct clients {
 	int listener;  /* -1: none */
 	int set;       /* an epoll descriptor with all sockets; with a client's, its address */
 	int page_file; /* of the switch's page */
-	bool cheap;    /* H5 of hall.h */
+	bool cheap;    /* H5 of rendezvous.h */
 
 	uint64_t refused[CLIENT_VERDICTS];
 	uint64_t looked_at; /* the time of the last look at newcomers, when `vain` was counted up */

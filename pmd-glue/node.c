@@ -2,7 +2,7 @@
 /* node.c - a port to the other processes of this machine: for each of them a pair of rings in
  * memory that only the two share.
  *
- * A process is named by its process id, which is unique in the hall (hall.h), and so is its
+ * A process is named by its process id, which is unique in the hall (rendezvous.h), and so is its
  * address. A pair is made when the first frame for a process leaves, and ends with either process.
  *
  *      frame to 02:50:PID           pair with PID                     the process PID
@@ -44,7 +44,7 @@
 #include <base/log.h>
 #include <base/settings.h>
 #include <pmd-glue/glue.h>
-#include <pmd-glue/hall.h>
+#include <pmd-glue/rendezvous.h>
 #include <pmd-glue/kinds.h>
 #include <pmd-glue/pair.h>
 #include <pmd-glue/pool.h>

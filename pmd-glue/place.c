@@ -18,7 +18,7 @@
 #include <base/environment.h>
 #include <base/log.h>
 #include <pmd-glue/glue.h>
-#include <pmd-glue/hall.h>
+#include <pmd-glue/rendezvous.h>
 #include <pmd-glue/kinds.h>
 
 #define NAME_DEFAULT  "default"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* place.h - the directory of a hall: where the processes of one user find each other's sockets, and
- * how each has a process id that no other one has. H1 of hall.h. Called under the front end's lock,
+ * how each has a process id that no other one has. H1 of rendezvous.h. Called under the front end's lock,
  * but for place_address() and place_lacks(). */
 #ifndef PMD_GLUE_PLACE_H
 #define PMD_GLUE_PLACE_H
@@ -34,7 +34,7 @@ bool place_open(struct place *place, const char *name, place_tell *tell);
 bool place_take(struct place *place, uint32_t pid);
 /* Of a process's socket. */
 struct sockaddr_un place_address(const struct place *place, uint32_t pid);
-/* hall_present() of hall.h; what has died and left its socket is no process. */
+/* hall_present() of rendezvous.h; what has died and left its socket is no process. */
 unsigned place_present(const struct place *place, struct glue_process *processes, unsigned count);
 /* Has certainly no process this process id now? The owner of the hall asks. */
 bool place_lacks(const struct place *place, uint32_t pid);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* shared.h - memory that two processes share, and the messages by which they hand it over: what a
- * hall (hall.h) and posternd (gate.h) have in common. No state; the caller owns all.
+ * hall (rendezvous.h) and posternd (gate.h) have in common. No state; the caller owns all.
  *
  * S1. Memory has no name: it is a sealed memfd, which goes over a UNIX socket and ends with its
  *     processes. Nobody can truncate it under a reader.
  * S2. A page is one process's. The process alone can write to it; others map it to read the word
- *     that says whether the process sleeps (H5 of hall.h).
+ *     that says whether the process sleeps (H5 of rendezvous.h).
  * S3. Descriptors that come with a message are closed unless the message is as expected.
  */
 #ifndef PMD_GLUE_SHARED_H

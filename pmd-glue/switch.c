@@ -38,7 +38,7 @@
 #include <base/port.h>
 #include <pmd-glue/clients.h>
 #include <pmd-glue/glue.h>
-#include <pmd-glue/hall.h>
+#include <pmd-glue/rendezvous.h>
 #include <pmd-glue/pair.h>
 
 #define BACKLOG        256

@@ -33,7 +33,7 @@
 #include <base/settings.h>
 #include <pmd-glue/client.h>
 #include <pmd-glue/glue.h>
-#include <pmd-glue/hall.h>
+#include <pmd-glue/rendezvous.h>
 #include <pmd-glue/pair.h>
 #include <wire/frame.h>
 #include <wire/message.h>
@@ -46,7 +46,7 @@
 #define HEADER     14u
 #define SLOT_WORDS 32u /* a slot has a word that publishes it, and then a head */
 
-/* As hall.c has it. */
+/* As rendezvous.c has it. */
 struct hello {
 	uint32_t magic, version, kind, nid, pid, frame_size;
 	uint64_t pair_bytes, incarnation;

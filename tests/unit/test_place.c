@@ -23,7 +23,7 @@
 #include <base/log.h>
 #include <pmd-glue/place.h>
 
-#include "hall_rig.h"
+#include "rendezvous_rig.h"
 
 #define NEWCOMERS 5000u
 

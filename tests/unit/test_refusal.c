@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* test_refusal.c - tests of what a hall refuses: peers that break the rules, floods, other users.
- * Covers: pmd-glue/hall.c. */
+ * Covers: pmd-glue/rendezvous.c. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -22,9 +22,9 @@
 #include <unistd.h>
 
 #include <base/log.h>
-#include <pmd-glue/hall.h>
+#include <pmd-glue/rendezvous.h>
 
-#include "hall_rig.h"
+#include "rendezvous_rig.h"
 
 #define FLOOD     1000u
 #define HALF_OPEN 16u

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* hall.c - see hall.h.
+/* rendezvous.c - see rendezvous.h.
  *
  *      connector                                  acceptor
  *      memory, sealed
@@ -9,7 +9,7 @@
  *
  * A page is one process's: it alone can write to it, others map it to read the word of H5.
  */
-#include <pmd-glue/hall.h>
+#include <pmd-glue/rendezvous.h>
 
 #include <assert.h>
 #include <errno.h>

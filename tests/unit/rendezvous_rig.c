@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* hall_rig.c - see hall_rig.h. */
+/* rendezvous_rig.c - see rendezvous_rig.h. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -19,7 +19,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "hall_rig.h"
+#include "rendezvous_rig.h"
 
 char runtime[64];
 static int standard_error;

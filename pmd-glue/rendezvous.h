@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* hall.h - where the processes of one machine and one user meet, and how two of them come to share
+/* rendezvous.h - where the processes of one machine and one user meet, and how two of them come to share
  * memory.
  *
  * A hall is a directory: $XDG_RUNTIME_DIR/postern/NAME, or /tmp/postern-UID/NAME if that variable

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* hall_rig.h - halls for tests: each case has a directory of its own, and the log goes to a file.
+/* rendezvous_rig.h - halls for tests: each case has a directory of its own, and the log goes to a file.
  *
  * CASE() puts setup() and teardown() around a case. The functions are for one thread; hall_at() may
  * also be called by children of the test.
@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include <pmd-glue/hall.h>
+#include <pmd-glue/rendezvous.h>
 
 #define NID     7u
 #define FRAME   9000u

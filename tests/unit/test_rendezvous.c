@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* test_hall.c - tests of pmd-glue/hall.c: halls of one program, and of programs that are killed.
- * Covers: pmd-glue/hall.c, pmd-glue/place.c, pmd-glue/shared.c. */
+/* test_rendezvous.c - tests of pmd-glue/rendezvous.c: halls of one program, and of programs that are killed.
+ * Covers: pmd-glue/rendezvous.c, pmd-glue/place.c, pmd-glue/shared.c. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -26,9 +26,9 @@
 #include <base/log.h>
 #include <base/random.h>
 #include <pmd-glue/glue.h>
-#include <pmd-glue/hall.h>
+#include <pmd-glue/rendezvous.h>
 
-#include "hall_rig.h"
+#include "rendezvous_rig.h"
 
 #define COLLISIONS 10000u
 #define ATTACHES   10000u

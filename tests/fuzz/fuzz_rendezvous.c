@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* fuzz_hall.c - a hall, into whose socket other programs of the user say what the input has: HELLO
+/* fuzz_rendezvous.c - a hall, into whose socket other programs of the user say what the input has: HELLO
  * with any bytes, and with descriptors of any kind, in any order, from several clients. The links
  * that come of it have mapped memory and a trusted name, and all descriptors are closed in the end.
  *
@@ -14,7 +14,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include <pmd-glue/hall.h>
+#include <pmd-glue/rendezvous.h>
 #include <pmd-glue/shared.h>
 
 #include "fuzz.h"
@@ -38,7 +38,7 @@ enum {
 	FILES_KINDS
 };
 
-/* As hall.c has it. */
+/* As rendezvous.c has it. */
 struct hello {
 	uint32_t magic, version, kind, nid, pid, frame_size;
 	uint64_t pair_bytes, incarnation;
