@@ -50,12 +50,12 @@
 #define WAKES_AT_ONCE 64u
 
 struct client_port {
-	struct port port;         /* first: a port is a client port */
-	struct client_port *next; /* of this process's */
-	struct hall_link link;    /* for wake-ups; its socket is -1 while posternd is away */
-	struct pair *pair;        /* NULL: posternd has not answered */
-	void *memory;             /* of the pair that is to be */
-	int set;                  /* holds the socket */
+	struct port port;            /* first: a port is a client port */
+	struct client_port *next;    /* of this process's */
+	struct rendezvous_link link; /* for wake-ups; its socket is -1 while posternd is away */
+	struct pair *pair;           /* NULL: posternd has not answered */
+	void *memory;                /* of the pair that is to be */
+	int set;                     /* holds the socket */
 	int page_file;
 	_Atomic uint32_t *word; /* in this process's page */
 	unsigned calls;         /* since the last look at the time */
@@ -242,7 +242,7 @@ static bool client_port_call(struct client_port *client, bool wait)
 	struct epoll_event event = {.events = EPOLLIN};
 	int error;
 
-	client->link = (struct hall_link){
+	client->link = (struct rendezvous_link){
 		.socket = client_port_connect(client, wait), .cheap = client->link.cheap};
 	if (client->link.socket >= 0 &&
 		epoll_ctl(client->set, EPOLL_CTL_ADD, client->link.socket, &event) == 0 &&
@@ -392,7 +392,7 @@ static uint16_t client_port_transmit(struct port *port, struct rte_mbuf **frames
 		put = pair_transmit(client->pair, frames, count);
 		if (put > 0)
 			client->stalled = 0;
-		hall_wake(&client->link);
+		rendezvous_wake(&client->link);
 		if (put == count || (pair_sound(client->pair) && !client_port_stalled(client)))
 			return put;
 	}

@@ -322,7 +322,7 @@ static enum client_verdict client_open(struct clients *clients, struct client *c
 	const struct parcel *parcel, const struct ucred *who, uint32_t pid)
 {
 	struct epoll_event event = {.events = EPOLLIN, .data.ptr = client};
-	struct hall_link *link = &client->link;
+	struct rendezvous_link *link = &client->link;
 	void *page =
 		shared_accept(parcel->fds[0], shared_page_bytes(), SHARED_PAGE_SEALS, PROT_READ);
 	void *memory =
@@ -335,7 +335,7 @@ static enum client_verdict client_open(struct clients *clients, struct client *c
 		.vlan = clients->options->vlan};
 	memcpy(client->identity.address, clients->options->port->address,
 		sizeof(client->identity.address));
-	*link = (struct hall_link){.asleep = page,
+	*link = (struct rendezvous_link){.asleep = page,
 		.cheap = clients->cheap,
 		.answered = true,
 		.socket = link->socket,

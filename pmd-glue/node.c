@@ -2,19 +2,20 @@
 /* node.c - a port to the other processes of this machine: for each of them a pair of rings in
  * memory that only the two share.
  *
- * A process is named by its process id, which is unique in the hall (rendezvous.h), and so is its
- * address. A pair is made when the first frame for a process leaves, and ends with either process.
+ * A process is named by its process id, which is unique in the rendezvous (rendezvous.h), and so is
+ * its address. A pair is made when the first frame for a process leaves, and ends with either
+ * process.
  *
- *      frame to 02:50:PID           pair with PID                     the process PID
- *      ------------------           -------------                     ---------------
- *      unknown? hall_connect()      memory, over a UNIX socket  --->  a newcomer: hall_turn()
- *      pair_transmit()      ---->   copied into the ring        --->  pair_receive()
- *      asleep? hall_wake()          eventfd                     --->  node_interrupt()
+ *   frame to 02:50:PID             pair with PID                    the process PID
+ *   ------------------             -------------                    ---------------
+ *   unknown? rendezvous_connect()  memory, over a UNIX socket --->  new: rendezvous_turn()
+ *   pair_transmit()      ---->     copied into the ring       --->  pair_receive()
+ *   asleep? rendezvous_wake()      eventfd                    --->  node_interrupt()
  *
  * A node may lie over another port, its uplink: a kernel interface, whose node id its processes
- * then have. Frames that name a process of the hall go through a pair, all others, also those for
- * processes of this machine that are not in the hall, through the uplink. Such a process has the
- * uplink's address, and is found by the node id and the process id in the transport header.
+ * then have. Frames that name a process of the rendezvous go through a pair, all others, also those
+ * for processes of this machine that are not in the rendezvous, through the uplink. Such a process
+ * has the uplink's address, and is found by the node id and the process id in the transport header.
  *
  * Opened and closed under the front end's lock; owned by one poll core in between.
  *
@@ -50,7 +51,7 @@
 #include <pmd-glue/pool.h>
 
 #define MTU_DEFAULT  (32u * 1024 + 256) /* 64 KiB of data fill two frames, headers included */
-#define TICK         MILLISECOND        /* between two looks at the hall */
+#define TICK         MILLISECOND        /* between two looks at the rendezvous */
 #define REST_TIME    SECOND             /* between two looks at what memory pairs need */
 #define BULK_MOST    ((size_t)4 << 20)  /* bytes of pairs that a process sends from (pair.h, P7) */
 #define TICK_CALLS   32u                /* calls between two looks at the time */
@@ -74,15 +75,15 @@ static const uint8_t node_prefix[] = {0x02, 'P'};
 /* Another process. */
 struct member {
 	uint32_t pid;
-	bool heard;             /* frames have passed since the last tick */
-	uint64_t stalled;       /* since when it has taken nothing; 0: it has */
-	uint64_t dropped;       /* frames that it did not take (I2) */
-	struct hall_link *link; /* NULL: the process has ended (I1) */
+	bool heard;                   /* frames have passed since the last tick */
+	uint64_t stalled;             /* since when it has taken nothing; 0: it has */
+	uint64_t dropped;             /* frames that it did not take (I2) */
+	struct rendezvous_link *link; /* NULL: the process has ended (I1) */
 	struct pair *pair;
 	struct member *next; /* in its bucket */
 };
 
-/* A process that was not in the hall, so that not every frame for it looks for it. */
+/* A process that was not in the rendezvous, so that not every frame for it looks for it. */
 struct absence {
 	uint32_t pid;
 	uint64_t until;
@@ -90,10 +91,10 @@ struct absence {
 
 struct node {
 	struct port port; /* first: a port is a node */
-	struct hall *hall;
+	struct rendezvous *rendezvous;
 	struct pair_budget budget;
 	struct port *uplink; /* NULL: none */
-	int set;    /* for sleeping with an uplink: the hall's set and the uplink's descriptor */
+	int set; /* for sleeping with an uplink: the rendezvous's set and the uplink's descriptor */
 	int called; /* the uplink's descriptor in it; -1: none */
 	uint32_t
 		name_at; /* where in a frame the node id and the process id of its receiver stand */
@@ -102,7 +103,7 @@ struct node {
 	unsigned first;  /* hot members take turns at being looked at first */
 	unsigned cold;   /* the next look at cold members begins so far behind `hot` */
 	unsigned calls;  /* since the last look at the time */
-	uint64_t tick;   /* the time of the next look at the hall */
+	uint64_t tick;   /* the time of the next look at the rendezvous */
 	uint64_t rest;   /* the time of the next pair_rest() */
 	uint64_t broken; /* processes that broke the rules of a pair */
 	bool all;        /* the next call looks at all pairs (I3) */
@@ -138,7 +139,7 @@ static void members_swap(struct node *node, unsigned a, unsigned b)
 }
 
 /* This process's end of the memory of a link. NULL: out of memory. */
-static struct pair *node_pair(struct node *node, struct hall_link *link)
+static struct pair *node_pair(struct node *node, struct rendezvous_link *link)
 {
 	struct pair *pair = pair_open(
 		link->memory, link->end, node->port.pool, node->port.frame_size, &node->budget);
@@ -153,7 +154,7 @@ static struct pair *node_pair(struct node *node, struct hall_link *link)
 }
 
 /* Makes a member of a link. NULL: there is no memory, and the link is gone. */
-static struct member *member_add(struct node *node, struct hall_link *link)
+static struct member *member_add(struct node *node, struct rendezvous_link *link)
 {
 	struct member **bucket = bucket_of(node, link->pid);
 	struct member *member = node->count < NODE_MEMBERS ? calloc(1, sizeof(*member)) : NULL;
@@ -162,7 +163,7 @@ static struct member *member_add(struct node *node, struct hall_link *link)
 	if (!member || !pair) {
 		if (pair)
 			pair_close(pair);
-		hall_drop(node->hall, link);
+		rendezvous_drop(node->rendezvous, link);
 		free(member);
 		return NULL;
 	}
@@ -186,7 +187,7 @@ static void member_end(struct node *node, struct member *member)
 	while (*at != member)
 		at = &(*at)->next;
 	*at = member->next;
-	hall_drop(node->hall, member->link);
+	rendezvous_drop(node->rendezvous, member->link);
 	member->link = NULL;
 }
 
@@ -213,7 +214,7 @@ static void member_remove(struct node *node, unsigned at)
 	node->members[at] = node->members[--node->count];
 }
 
-/* --- the hall --- */
+/* --- the rendezvous --- */
 
 /* Both processes have connected to each other, and the other's pair stays. */
 static void member_replace(struct node *node, struct member *member)
@@ -227,7 +228,7 @@ static void member_replace(struct node *node, struct member *member)
 	pair_move(member->pair, pair);
 	pair_close(member->pair);
 	member->pair = pair;
-	hall_wake(member->link);
+	rendezvous_wake(member->link);
 }
 
 static void absence_note(struct node *node, uint32_t pid, uint64_t time)
@@ -237,7 +238,7 @@ static void absence_note(struct node *node, uint32_t pid, uint64_t time)
 
 /* A process that has refused a link, because it has frames of another size, is reached by the
  * uplink. */
-static void link_ended(struct node *node, struct hall_link *link)
+static void link_ended(struct node *node, struct rendezvous_link *link)
 {
 	if (!link->answered)
 		absence_note(node, link->pid, REFUSED_TIME);
@@ -246,15 +247,15 @@ static void link_ended(struct node *node, struct hall_link *link)
 
 static void node_turn(struct node *node)
 {
-	struct hall_link *link;
-	enum hall_event event;
+	struct rendezvous_link *link;
+	enum rendezvous_event event;
 
-	while (hall_turn(node->hall, &link, &event)) {
-		if (event == HALL_CAME)
+	while (rendezvous_turn(node->rendezvous, &link, &event)) {
+		if (event == RENDEZVOUS_CAME)
 			(void)member_add(node, link);
-		else if (event == HALL_REPLACED)
+		else if (event == RENDEZVOUS_REPLACED)
 			member_replace(node, link->context);
-		else if (event == HALL_ENDED)
+		else if (event == RENDEZVOUS_ENDED)
 			link_ended(node, link);
 	}
 }
@@ -340,7 +341,7 @@ static uint64_t frame_target(const struct node *node, const struct rte_mbuf *fra
 	return (bytes[0] & 1) != 0 ? frame_named(node, frame) : NOBODY;
 }
 
-/* With an uplink: is it known that this process is not in the hall? */
+/* With an uplink: is it known that this process is not in the rendezvous? */
 static bool pid_absent(const struct node *node, uint32_t pid)
 {
 	const struct absence *absence = &node->absences[pid % ABSENCES];
@@ -351,13 +352,13 @@ static bool pid_absent(const struct node *node, uint32_t pid)
 static struct member *member_for(struct node *node, uint32_t pid)
 {
 	struct member *member = member_find(node, pid);
-	struct hall_link *link;
+	struct rendezvous_link *link;
 
 	if (member)
 		return member;
 	if (pid == node->port.pid || pid_absent(node, pid))
 		return NULL;
-	link = hall_connect(node->hall, pid);
+	link = rendezvous_connect(node->rendezvous, pid);
 	if (link)
 		return member_add(node, link);
 	absence_note(node, pid, TICK);
@@ -383,7 +384,7 @@ static unsigned member_send(
 	member->heard = true;
 	if (put > 0)
 		member->stalled = 0;
-	hall_wake(member->link);
+	rendezvous_wake(member->link);
 	if (put == count || !member_stalled(member))
 		return put;
 	node->counters.missed += count - put;
@@ -525,7 +526,7 @@ static uint16_t node_receive(struct port *port, struct rte_mbuf **frames, uint16
 }
 
 /* The owner has slept. If frames of the uplink explain why it sleeps no more, it need not ask what
- * the hall's set has: that stays readable, and ends the next sleep at once. */
+ * the rendezvous's set has: that stays readable, and ends the next sleep at once. */
 static void node_woken(struct node *node, bool explained)
 {
 	node->woken = false;
@@ -555,13 +556,13 @@ static uint16_t node_receive_both(struct port *port, struct rte_mbuf **frames, u
 	return done;
 }
 
-/* The hall's set is readable when somebody wakes this process, comes or ends. */
+/* The rendezvous's set is readable when somebody wakes this process, comes or ends. */
 static int node_interrupt(struct port *port, bool on)
 {
 	struct node *node = (struct node *)port;
 
 	node_look_at_all(node);
-	return hall_sleep(node->hall, on) && on ? hall_set(node->hall) : -1;
+	return rendezvous_sleep(node->rendezvous, on) && on ? rendezvous_set(node->rendezvous) : -1;
 }
 
 /* The uplink's descriptor may be another one each time. */
@@ -582,7 +583,7 @@ static bool node_watch(struct node *node, int called)
 static int node_interrupt_both(struct port *port, bool on)
 {
 	struct node *node = (struct node *)port;
-	bool asleep = hall_sleep(node->hall, on) && on;
+	bool asleep = rendezvous_sleep(node->rendezvous, on) && on;
 	int called = node->uplink->operations->interrupt
 			     ? node->uplink->operations->interrupt(node->uplink, on)
 			     : -1;
@@ -606,13 +607,13 @@ static bool node_shares_cpu(struct port *port)
 	return false;
 }
 
-/* Of a node without an uplink: others are out of reach. The hall does not know the processes that
- * an uplink leads to. */
+/* Of a node without an uplink: others are out of reach. The rendezvous does not know the processes
+ * that an uplink leads to. */
 static bool node_absent(struct port *port, uint32_t nid, uint32_t pid)
 {
 	const struct node *node = (const struct node *)port;
 
-	return nid != port->nid || hall_lacks(node->hall, pid);
+	return nid != port->nid || rendezvous_lacks(node->rendezvous, pid);
 }
 
 /* --- the port --- */
@@ -694,7 +695,7 @@ static void node_close(struct port *port)
 			member_end(node, node->members[node->count - 1]);
 		member_remove(node, node->count - 1);
 	}
-	hall_close(node->hall);
+	rendezvous_close(node->rendezvous);
 	if (node->uplink)
 		node->uplink->operations->close(node->uplink);
 	else
@@ -746,7 +747,7 @@ bool glue_node_describe(struct port *port, struct glue_node *description)
 {
 	static const char *const reasons[] = {
 #define X(constant, name) name,
-		HALL_REFUSALS(X)
+		RENDEZVOUS_REFUSALS(X)
 #undef X
 	};
 	struct node *node = node_of(port);
@@ -754,12 +755,13 @@ bool glue_node_describe(struct port *port, struct glue_node *description)
 	static_assert(REFUSALS < GLUE_REFUSALS, "there is room for all reasons");
 	if (!node)
 		return false;
-	*description = (struct glue_node){.path = hall_path(node->hall), .pairs = node->count};
+	*description =
+		(struct glue_node){.path = rendezvous_path(node->rendezvous), .pairs = node->count};
 	for (unsigned n = 0; n < node->count; n++)
 		description->pair_memory += pair_count(node->members[n]->pair).memory;
 	for (unsigned n = 0; n < REFUSALS; n++)
 		description->refused[n] =
-			(struct glue_refusal){reasons[n], hall_refused(node->hall)[n]};
+			(struct glue_refusal){reasons[n], rendezvous_refused(node->rendezvous)[n]};
 	description->refused[REFUSALS] = (struct glue_refusal){"broke_rules", node->broken};
 	description->refusals = REFUSALS + 1;
 	return true;
@@ -769,7 +771,7 @@ unsigned glue_node_present(struct port *port, struct glue_process *processes, un
 {
 	struct node *node = node_of(port);
 
-	return node ? hall_present(node->hall, processes, count) : 0;
+	return node ? rendezvous_present(node->rendezvous, processes, count) : 0;
 }
 
 bool glue_node_pair(struct port *port, uint32_t pid, struct glue_pair *description)
@@ -817,18 +819,18 @@ static uint32_t machine_number(void)
 }
 
 /* Meets the other processes. options: name, tell, pid and nid are given. */
-static bool node_meet(struct node *node, struct hall_options *options)
+static bool node_meet(struct node *node, struct rendezvous_options *options)
 {
 	struct port *port = &node->port;
 
 	options->frame_size = port->frame_size;
 	options->pair_bytes = pair_bytes();
 	options->touched = pair_bytes_touched();
-	node->hall = hall_open(options);
-	if (!node->hall)
+	node->rendezvous = rendezvous_open(options);
+	if (!node->rendezvous)
 		return false;
 	port->nid = options->nid;
-	port->pid = hall_pid(node->hall);
+	port->pid = rendezvous_pid(node->rendezvous);
 	port->named = true;
 	port->external = true;
 	port->gathers = true;
@@ -838,7 +840,7 @@ static bool node_meet(struct node *node, struct hall_options *options)
 	return true;
 }
 
-static bool node_start(struct node *node, struct hall_options *options)
+static bool node_start(struct node *node, struct rendezvous_options *options)
 {
 	struct port *port = &node->port;
 	rte_be32_t address;
@@ -888,7 +890,7 @@ static struct node *node_make(const struct port_operations *operations)
 struct port *node_open(
 	const char *name, uint32_t mtu, unsigned interface, uint32_t pid, bool optional)
 {
-	struct hall_options options = {
+	struct rendezvous_options options = {
 		.name = name, .pid = pid, .tell = optional ? lack_tell : NULL};
 	struct node *node;
 	uint32_t frame_size = kinds_frame_size("node", mtu != 0 ? mtu : MTU_DEFAULT);
@@ -914,15 +916,15 @@ struct port *node_open(
 	snprintf(node->port.name, sizeof(node->port.name), name[0] ? "node:%s" : "node", name);
 	if (node_start(node, &options))
 		return &node->port;
-	if (node->hall)
-		hall_close(node->hall);
+	if (node->rendezvous)
+		rendezvous_close(node->rendezvous);
 	free(node);
 	return NULL;
 }
 
 struct port *node_open_over(struct port *uplink, const char *name, uint32_t nid, uint32_t pid)
 {
-	struct hall_options options = {
+	struct rendezvous_options options = {
 		.name = name, .nid = nid, .pid = pid, .tell = lack_tell, .passing = true};
 	struct node *node = node_make(&both_operations);
 
@@ -938,9 +940,10 @@ struct port *node_open_over(struct port *uplink, const char *name, uint32_t nid,
 	if (node->set >= 0 && node_meet(node, &options)) {
 		struct epoll_event event = {.events = EPOLLIN};
 
-		if (epoll_ctl(node->set, EPOLL_CTL_ADD, hall_set(node->hall), &event) == 0)
+		if (epoll_ctl(node->set, EPOLL_CTL_ADD, rendezvous_set(node->rendezvous), &event) ==
+			0)
 			return &node->port;
-		hall_close(node->hall);
+		rendezvous_close(node->rendezvous);
 		log_error("%s: the kernel cannot wait for other processes: %s: %s", uplink->name,
 			strerror(errno), lack_cure(errno, "free some memory"));
 	}

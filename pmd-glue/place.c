@@ -23,7 +23,7 @@
 
 #define NAME_DEFAULT  "default"
 #define NAME_LENGTH   32u
-#define PID_MAX       0x7fffffffu /* of those that HALL_PID_ANY finds */
+#define PID_MAX       0x7fffffffu /* of those that RENDEZVOUS_PID_ANY finds */
 #define PIDS_TRIED    4096u
 #define PID_WAIT      200u /* ms for a lock that is held */
 #define PID_TRY       10u  /* the same when another process id will do */
@@ -152,7 +152,8 @@ static bool level_enter(struct place *place, const char *name)
 	return place->directory >= 0;
 }
 
-/* Opens the directory that all halls of this user lie below, and gives the name of that level. */
+/* Opens the directory that all rendezvous of this user lie below, and gives the name of that
+ * level. */
 static bool base_enter(struct place *place, char *name, size_t size)
 {
 	const int flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC;
@@ -198,8 +199,8 @@ static void displaced_warn(const struct place *place)
 		given, place->uid, place->path);
 }
 
-/* Enters the directory of all halls of this user. */
-static bool halls_enter(struct place *place, place_tell *tell)
+/* Enters the directory of all rendezvous of this user. */
+static bool rendezvous_enter(struct place *place, place_tell *tell)
 {
 	char base[sizeof("postern-4294967295")];
 
@@ -211,7 +212,7 @@ static bool directory_open(struct place *place, const char *name, place_tell *te
 {
 	if (!name || !name[0])
 		name = NAME_DEFAULT;
-	if (!halls_enter(place, tell) || !name_valid(name) || !level_enter(place, name))
+	if (!rendezvous_enter(place, tell) || !name_valid(name) || !level_enter(place, name))
 		return false;
 	if ((environment_is_privileged() ||
 		    strlen(place->path) + sizeof("/4294967295") >
@@ -313,7 +314,7 @@ static bool sockets_next(const struct place *place, DIR *directory, uint32_t *pi
 		unsigned long number = strtoul(entry->d_name, &end, 10);
 		*pid = (uint32_t)number;
 		if (entry->d_name[0] >= '0' && entry->d_name[0] <= '9' && *end == 0 &&
-			number < HALL_PID_ANY && number != place->pid)
+			number < RENDEZVOUS_PID_ANY && number != place->pid)
 			return true;
 	}
 	return false;
@@ -390,7 +391,7 @@ unsigned place_present(const struct place *place, struct glue_process *processes
 
 bool place_take(struct place *place, uint32_t pid)
 {
-	if (pid == HALL_PID_ANY ? !pid_take_any(place) : !pid_take(place, pid))
+	if (pid == RENDEZVOUS_PID_ANY ? !pid_take_any(place) : !pid_take(place, pid))
 		return false;
 	socket_remove(place, place->pid);
 	place_sweep(place);
@@ -415,7 +416,7 @@ void place_discard(struct place *place)
 	int upper;
 	if (place->lock < 0 || flock(place->directory, LOCK_EX | LOCK_NB) != 0)
 		return;
-	place->pid = HALL_PID_ANY;
+	place->pid = RENDEZVOUS_PID_ANY;
 	place_sweep(place);
 	unlinkat(place->directory, "lock", 0);
 	upper = openat(place->directory, "..", O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -482,7 +483,7 @@ bool place_survey(const char *name, struct place_survey *survey, place_tell *tel
 	struct place place;
 	bool opened = directory_open(&place, name, tell);
 	*survey = (struct place_survey){.uid = place.uid, .displaced = place.displaced};
-	place.pid = HALL_PID_ANY;
+	place.pid = RENDEZVOUS_PID_ANY;
 	memcpy(survey->path, place.path, sizeof(survey->path));
 	if (opened) {
 		survey_sockets(&place, survey);
@@ -505,11 +506,11 @@ void place_remove_numbered(const char *begin)
 {
 	const size_t length = strlen(begin);
 	struct dirent *entry;
-	struct place halls;
+	struct place rendezvous;
 	DIR *directory = NULL;
 
-	if (halls_enter(&halls, log_info))
-		directory = fdopendir(fcntl(halls.directory, F_DUPFD_CLOEXEC, 0));
+	if (rendezvous_enter(&rendezvous, log_info))
+		directory = fdopendir(fcntl(rendezvous.directory, F_DUPFD_CLOEXEC, 0));
 	while (directory && (entry = readdir(directory))) {
 		const char *number = entry->d_name + length;
 
@@ -519,5 +520,5 @@ void place_remove_numbered(const char *begin)
 	}
 	if (directory)
 		closedir(directory);
-	place_close(&halls);
+	place_close(&rendezvous);
 }

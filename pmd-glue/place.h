@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* place.h - the directory of a hall: where the processes of one user find each other's sockets, and
- * how each has a process id that no other one has. H1 of rendezvous.h. Called under the front end's lock,
- * but for place_address() and place_lacks(). */
+/* place.h - the directory of a rendezvous: where the processes of one user find each other's
+ * sockets, and how each has a process id that no other one has. H1 of rendezvous.h. Called under
+ * the front end's lock, but for place_address() and place_lacks(). */
 #ifndef PMD_GLUE_PLACE_H
 #define PMD_GLUE_PLACE_H
 
@@ -29,14 +29,14 @@ struct place {
 /* Enters the directory of that name ("" or NULL: "default"), which it makes if need be. place: to
  * be closed in any case. Returns false after a line through tell(). */
 bool place_open(struct place *place, const char *name, place_tell *tell);
-/* Takes a process id, or any (HALL_PID_ANY); then removes the sockets that dead processes left.
- * Returns false after an error line. */
+/* Takes a process id, or any (RENDEZVOUS_PID_ANY); then removes the sockets that dead processes
+ * left. Returns false after an error line. */
 bool place_take(struct place *place, uint32_t pid);
 /* Of a process's socket. */
 struct sockaddr_un place_address(const struct place *place, uint32_t pid);
-/* hall_present() of rendezvous.h; what has died and left its socket is no process. */
+/* rendezvous_present() of rendezvous.h; what has died and left its socket is no process. */
 unsigned place_present(const struct place *place, struct glue_process *processes, unsigned count);
-/* Has certainly no process this process id now? The owner of the hall asks. */
+/* Has certainly no process this process id now? The owner of the rendezvous asks. */
 bool place_lacks(const struct place *place, uint32_t pid);
 /* Removes this process's socket. */
 void place_leave(const struct place *place);

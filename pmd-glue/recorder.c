@@ -47,10 +47,10 @@ struct recorder {
 	struct glue_thread *thread;
 	pthread_mutex_t lock;
 	pthread_cond_t left;
-	struct track *tracks;  /* in the order of their numbers */
-	uint32_t numbers;      /* given so far */
-	_Atomic uint32_t bell; /* futex word: 1 when the thread is to look at once */
-	atomic_bool waited;    /* somebody waits for the thread */
+	struct track *tracks;   /* in the order of their numbers */
+	uint32_t numbers;       /* given so far */
+	_Atomic uint32_t futex; /* futex word: 1 when the thread is to look at once */
+	atomic_bool waited;     /* somebody waits for the thread */
 	atomic_bool stop;
 	atomic_bool ended; /* by a failure */
 	/* The thread's own. */
@@ -273,9 +273,9 @@ static void recorder_run(void *argument)
 
 	recorder->filled = pcapng_section(recorder->buffer, "Postern");
 	while (!atomic_load_explicit(&recorder->stop, memory_order_acquire)) {
-		atomic_store_explicit(&recorder->bell, 0, memory_order_relaxed);
+		atomic_store_explicit(&recorder->futex, 0, memory_order_relaxed);
 		if (recorder_turn(recorder) == 0)
-			futex_wait(&recorder->bell, 0, TURN);
+			futex_wait(&recorder->futex, 0, TURN);
 	}
 }
 
@@ -411,8 +411,8 @@ bool recorder_failed(const char *name)
 
 static void recorder_ring(struct recorder *recorder)
 {
-	atomic_store_explicit(&recorder->bell, 1, memory_order_release);
-	futex_wake(&recorder->bell, 1);
+	atomic_store_explicit(&recorder->futex, 1, memory_order_release);
+	futex_wake(&recorder->futex, 1);
 }
 
 static void recorder_close(struct recorder *recorder)

@@ -37,7 +37,7 @@
 #define HALF_OPEN_MAX  16u
 #define HALF_OPEN_TIME SECOND
 #define BACKLOG        256
-/* In one series of hall_turn(). */
+/* In one series of rendezvous_turn(). */
 #define EVENTS_AT_ONCE  64
 #define ACCEPTS_AT_ONCE 16u
 #define VAIN_AT_ONCE    4u  /* of these, connections that are refused, or have said nothing yet */
@@ -67,23 +67,23 @@ struct half_open {
 	uint64_t deadline;
 };
 
-struct hall {
-	struct hall *next; /* of this process's */
-	struct hall_options options;
+struct rendezvous {
+	struct rendezvous *next; /* of this process's */
+	struct rendezvous_options options;
 	struct place place;
 	uint64_t incarnation;
 	int listener;
 	int set;
 	int page_file;
 	bool cheap;  /* H5: this process is registered */
-	bool looked; /* in this series of hall_turn() */
+	bool looked; /* in this series of rendezvous_turn() */
 	uint64_t refused[REFUSALS];
 	_Atomic uint32_t *word; /* in this process's page */
 	struct link news;       /* links with events to report */
 	unsigned half_open_count;
 	unsigned link_count;
 	struct half_open half_open[HALF_OPEN_MAX]; /* the oldest first */
-	struct hall_link *links[LINKS_MAX];
+	struct rendezvous_link *links[LINKS_MAX];
 	/* Of the links, again: a child made by fork() while the owner was at work must not follow
 	 * pointers. */
 	int sockets[LINKS_MAX];
@@ -100,95 +100,95 @@ static void close_and_forget(int *fd)
 }
 
 /* Counts a refusal; the first one for each reason has a line in the log. */
-#define complain(hall, reason, ...)                                                                \
+#define complain(rendezvous, reason, ...)                                                          \
 	do {                                                                                       \
-		if ((hall)->refused[reason]++ == 0)                                                \
+		if ((rendezvous)->refused[reason]++ == 0)                                          \
 			log_warning(__VA_ARGS__);                                                  \
 	} while (0)
 
 /* --- H7 --- */
 
-static pthread_mutex_t halls_lock = PTHREAD_MUTEX_INITIALIZER;
-static struct hall *halls;
-static bool halls_handle_fork;
+static pthread_mutex_t rendezvous_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct rendezvous *opened;
+static bool rendezvous_handle_fork;
 
-static void halls_before_fork(void)
+static void rendezvous_before_fork(void)
 {
-	pthread_mutex_lock(&halls_lock);
+	pthread_mutex_lock(&rendezvous_lock);
 }
 
-static void halls_after_fork(void)
+static void rendezvous_after_fork(void)
 {
-	pthread_mutex_unlock(&halls_lock);
+	pthread_mutex_unlock(&rendezvous_lock);
 }
 
-static void halls_in_child(void)
+static void rendezvous_in_child(void)
 {
-	for (struct hall *hall = halls; hall; hall = hall->next) {
-		close_and_forget(&hall->listener);
-		close_and_forget(&hall->set);
-		place_close(&hall->place);
+	for (struct rendezvous *rendezvous = opened; rendezvous; rendezvous = rendezvous->next) {
+		close_and_forget(&rendezvous->listener);
+		close_and_forget(&rendezvous->set);
+		place_close(&rendezvous->place);
 		for (unsigned n = 0; n < HALF_OPEN_MAX; n++)
-			close_and_forget(&hall->half_open[n].socket);
+			close_and_forget(&rendezvous->half_open[n].socket);
 		for (unsigned n = 0; n < LINKS_MAX; n++)
-			close_and_forget(&hall->sockets[n]);
+			close_and_forget(&rendezvous->sockets[n]);
 	}
-	halls = NULL;
-	pthread_mutex_unlock(&halls_lock);
+	opened = NULL;
+	pthread_mutex_unlock(&rendezvous_lock);
 }
 
-static bool halls_add(struct hall *hall)
+static bool rendezvous_add(struct rendezvous *rendezvous)
 {
 	bool added;
-	pthread_mutex_lock(&halls_lock);
-	added = halls_handle_fork ||
-		pthread_atfork(halls_before_fork, halls_after_fork, halls_in_child) == 0;
-	halls_handle_fork = added;
+	pthread_mutex_lock(&rendezvous_lock);
+	added = rendezvous_handle_fork || pthread_atfork(rendezvous_before_fork,
+						  rendezvous_after_fork, rendezvous_in_child) == 0;
+	rendezvous_handle_fork = added;
 	if (added) {
-		hall->next = halls;
-		halls = hall;
+		rendezvous->next = opened;
+		opened = rendezvous;
 	}
-	pthread_mutex_unlock(&halls_lock);
+	pthread_mutex_unlock(&rendezvous_lock);
 	return added;
 }
 
-static void halls_remove(struct hall *hall)
+static void rendezvous_remove(struct rendezvous *rendezvous)
 {
-	struct hall **at = &halls;
-	pthread_mutex_lock(&halls_lock);
-	while (*at && *at != hall)
+	struct rendezvous **at = &opened;
+	pthread_mutex_lock(&rendezvous_lock);
+	while (*at && *at != rendezvous)
 		at = &(*at)->next;
 	if (*at)
-		*at = hall->next;
-	pthread_mutex_unlock(&halls_lock);
+		*at = rendezvous->next;
+	pthread_mutex_unlock(&rendezvous_lock);
 }
 
 /* --- memory --- */
 
-static bool page_make(struct hall *hall)
+static bool page_make(struct rendezvous *rendezvous)
 {
-	hall->word = shared_page_make(&hall->page_file);
-	return hall->word != NULL;
+	rendezvous->word = shared_page_make(&rendezvous->page_file);
+	return rendezvous->word != NULL;
 }
 
 /* --- messages --- */
 
-static struct hello hello_make(const struct hall *hall, enum kind kind)
+static struct hello hello_make(const struct rendezvous *rendezvous, enum kind kind)
 {
 	return (struct hello){.magic = MAGIC,
 		.version = VERSION,
 		.kind = kind,
-		.nid = hall->options.nid,
-		.pid = hall->place.pid,
-		.frame_size = hall->options.frame_size,
-		.pair_bytes = hall->options.pair_bytes,
-		.incarnation = hall->incarnation};
+		.nid = rendezvous->options.nid,
+		.pid = rendezvous->place.pid,
+		.frame_size = rendezvous->options.frame_size,
+		.pair_bytes = rendezvous->options.pair_bytes,
+		.incarnation = rendezvous->incarnation};
 }
 
-static bool hello_send(const struct hall *hall, int socket, enum kind kind, int memory)
+static bool hello_send(const struct rendezvous *rendezvous, int socket, enum kind kind, int memory)
 {
-	struct hello hello = hello_make(hall, kind);
-	const int fds[] = {hall->page_file, memory};
+	struct hello hello = hello_make(rendezvous, kind);
+	const int fds[] = {rendezvous->page_file, memory};
 
 	return parcel_send(socket, &hello, sizeof(hello), fds, kind == KIND_HELLO ? 2 : 1);
 }
@@ -199,120 +199,123 @@ static const struct hello *hello_of(const struct parcel *parcel)
 }
 
 /* H2. Who is at the other end, by the kernel's word. */
-static bool peer_trusted(struct hall *hall, int socket, struct ucred *who)
+static bool peer_trusted(struct rendezvous *rendezvous, int socket, struct ucred *who)
 {
 	struct ucred peer = {.uid = (uid_t)-1};
 	socklen_t size = sizeof(peer);
 	(void)getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &size);
 	*who = peer;
-	if (peer.uid == hall->place.uid || peer.uid == 0)
+	if (peer.uid == rendezvous->place.uid || peer.uid == 0)
 		return true;
-	complain(hall, REFUSED_USER,
+	complain(rendezvous, REFUSED_USER,
 		"node: system process %d of user %u in %s is refused, because this process is user "
 		"%u's: run both as one user",
-		peer.pid, peer.uid, hall->place.path, hall->place.uid);
+		peer.pid, peer.uid, rendezvous->place.path, rendezvous->place.uid);
 	return false;
 }
 
-static bool hello_sizes(struct hall *hall, const struct hello *hello)
+static bool hello_sizes(struct rendezvous *rendezvous, const struct hello *hello)
 {
-	if (hello->frame_size != hall->options.frame_size) {
-		complain(hall, REFUSED_SIZE,
+	if (hello->frame_size != rendezvous->options.frame_size) {
+		complain(rendezvous, REFUSED_SIZE,
 			"node: process id %u in %s has frames of %u bytes and this process of %u, "
 			"so they cannot talk: give both the same PTL_MTU",
-			hello->pid, hall->place.path, hello->frame_size, hall->options.frame_size);
+			hello->pid, rendezvous->place.path, hello->frame_size,
+			rendezvous->options.frame_size);
 		return false;
 	}
-	if (hello->pair_bytes != hall->options.pair_bytes) {
-		complain(hall, REFUSED_VERSION,
+	if (hello->pair_bytes != rendezvous->options.pair_bytes) {
+		complain(rendezvous, REFUSED_VERSION,
 			"node: process id %u in %s shares %llu bytes and this process %zu, so they "
 			"cannot talk: run both with the same version of Postern",
-			hello->pid, hall->place.path, (unsigned long long)hello->pair_bytes,
-			hall->options.pair_bytes);
+			hello->pid, rendezvous->place.path, (unsigned long long)hello->pair_bytes,
+			rendezvous->options.pair_bytes);
 		return false;
 	}
 	return true;
 }
 
-static bool parcel_fits(struct hall *hall, const struct parcel *parcel, enum kind kind)
+static bool parcel_fits(struct rendezvous *rendezvous, const struct parcel *parcel, enum kind kind)
 {
 	const struct hello *hello = hello_of(parcel);
 	if (parcel->starved) {
-		complain(hall, REFUSED_RESOURCES,
+		complain(rendezvous, REFUSED_RESOURCES,
 			"node: a process waits in %s to be let in, but the descriptors that it "
 			"sends find no room here: %s",
-			hall->place.path, lack_cure(EMFILE, ""));
+			rendezvous->place.path, lack_cure(EMFILE, ""));
 		return false;
 	}
 	if (parcel->length < offsetof(struct hello, kind) || hello->magic != MAGIC) {
-		complain(hall, REFUSED_STRANGE,
+		complain(rendezvous, REFUSED_STRANGE,
 			"node: a program that does not speak as Postern does has connected in %s "
 			"and is refused: keep others out of this directory",
-			hall->place.path);
+			rendezvous->place.path);
 		return false;
 	}
 	if (hello->version != VERSION) {
-		complain(hall, REFUSED_VERSION,
+		complain(rendezvous, REFUSED_VERSION,
 			"node: a process in %s speaks version %u and this process version %u, so "
 			"they cannot talk: run both with the same version of Postern",
-			hall->place.path, hello->version, VERSION);
+			rendezvous->place.path, hello->version, VERSION);
 		return false;
 	}
 	if (parcel->length != sizeof(*hello) || hello->kind != kind || hello->incarnation == 0 ||
-		hello->pid == HALL_PID_ANY || hello->pid == hall->place.pid) {
-		complain(hall, REFUSED_STRANGE,
+		hello->pid == RENDEZVOUS_PID_ANY || hello->pid == rendezvous->place.pid) {
+		complain(rendezvous, REFUSED_STRANGE,
 			"node: a process in %s that claims process id %u breaks the protocol and "
 			"is refused: keep programs other than Postern's out of this directory",
-			hall->place.path, hello->pid);
+			rendezvous->place.path, hello->pid);
 		return false;
 	}
-	if (hello->nid != hall->options.nid) {
-		complain(hall, REFUSED_NODE,
+	if (hello->nid != rendezvous->options.nid) {
+		complain(rendezvous, REFUSED_NODE,
 			"node: process id %u in %s has node id %u and this process %u, so they "
 			"cannot talk: give both the same PTL_NID, or different names (node:NAME)",
-			hello->pid, hall->place.path, hello->nid, hall->options.nid);
+			hello->pid, rendezvous->place.path, hello->nid, rendezvous->options.nid);
 		return false;
 	}
-	return hello_sizes(hall, hello);
+	return hello_sizes(rendezvous, hello);
 }
 
 /* --- links --- */
 
-static bool socket_watch(const struct hall *hall, int socket, struct hall_link *link)
+static bool socket_watch(
+	const struct rendezvous *rendezvous, int socket, struct rendezvous_link *link)
 {
 	struct epoll_event event = {.events = EPOLLIN, .data.ptr = link};
-	return epoll_ctl(hall->set, EPOLL_CTL_ADD, socket, &event) == 0 ||
-	       (errno == EEXIST && epoll_ctl(hall->set, EPOLL_CTL_MOD, socket, &event) == 0);
+	return epoll_ctl(rendezvous->set, EPOLL_CTL_ADD, socket, &event) == 0 ||
+	       (errno == EEXIST && epoll_ctl(rendezvous->set, EPOLL_CTL_MOD, socket, &event) == 0);
 }
 
 /* The set is told, because a child made by fork() may still hold the socket open. */
-static void socket_close(const struct hall *hall, int *socket)
+static void socket_close(const struct rendezvous *rendezvous, int *socket)
 {
 	if (*socket >= 0)
-		epoll_ctl(hall->set, EPOLL_CTL_DEL, *socket, NULL);
+		epoll_ctl(rendezvous->set, EPOLL_CTL_DEL, *socket, NULL);
 	close_and_forget(socket);
 }
 
-static void link_report(struct hall *hall, struct hall_link *link, enum hall_event event)
+static void link_report(
+	struct rendezvous *rendezvous, struct rendezvous_link *link, enum rendezvous_event event)
 {
 	link->news |= 1u << event;
 	if (!link_listed(&link->listed))
-		list_append(&hall->news, &link->listed);
+		list_append(&rendezvous->news, &link->listed);
 }
 
-static void link_hang_up(struct hall *hall, struct hall_link *link)
+static void link_hang_up(struct rendezvous *rendezvous, struct rendezvous_link *link)
 {
-	socket_close(hall, &link->socket);
-	hall->sockets[link->slot] = -1;
+	socket_close(rendezvous, &link->socket);
+	rendezvous->sockets[link->slot] = -1;
 }
 
-static void link_end(struct hall *hall, struct hall_link *link)
+static void link_end(struct rendezvous *rendezvous, struct rendezvous_link *link)
 {
-	link_hang_up(hall, link);
-	link_report(hall, link, HALL_ENDED);
+	link_hang_up(rendezvous, link);
+	link_report(rendezvous, link, RENDEZVOUS_ENDED);
 }
 
-static void page_unmap(struct hall_link *link)
+static void page_unmap(struct rendezvous_link *link)
 {
 	if (link->asleep != &unanswered)
 		munmap((void *)(uintptr_t)link->asleep, shared_page_bytes());
@@ -320,71 +323,72 @@ static void page_unmap(struct hall_link *link)
 }
 
 /* The link that lives. */
-static struct hall_link *link_find(const struct hall *hall, uint32_t pid)
+static struct rendezvous_link *link_find(const struct rendezvous *rendezvous, uint32_t pid)
 {
-	for (unsigned n = 0; n < hall->link_count; n++)
-		if (hall->links[n]->pid == pid && hall->links[n]->socket >= 0)
-			return hall->links[n];
+	for (unsigned n = 0; n < rendezvous->link_count; n++)
+		if (rendezvous->links[n]->pid == pid && rendezvous->links[n]->socket >= 0)
+			return rendezvous->links[n];
 	return NULL;
 }
 
-static bool link_room(struct hall *hall)
+static bool link_room(struct rendezvous *rendezvous)
 {
-	if (hall->link_count < LINKS_MAX)
+	if (rendezvous->link_count < LINKS_MAX)
 		return true;
-	complain(hall, REFUSED_LINKS,
+	complain(rendezvous, REFUSED_LINKS,
 		"node: this process has links to %u processes in %s, which is the most, and "
 		"refuses further ones",
-		LINKS_MAX, hall->place.path);
+		LINKS_MAX, rendezvous->place.path);
 	errno = EMFILE;
 	return false;
 }
 
 /* A link without a socket. */
-static struct hall_link *link_make(struct hall *hall, uint32_t pid)
+static struct rendezvous_link *link_make(struct rendezvous *rendezvous, uint32_t pid)
 {
-	struct hall_link *link = calloc(1, sizeof(*link));
+	struct rendezvous_link *link = calloc(1, sizeof(*link));
 	if (!link)
 		return NULL;
 	link->asleep = &unanswered;
-	link->cheap = hall->cheap;
+	link->cheap = rendezvous->cheap;
 	link->pid = pid;
 	link->socket = -1;
-	link->slot = hall->link_count++;
-	hall->links[link->slot] = link;
+	link->slot = rendezvous->link_count++;
+	rendezvous->links[link->slot] = link;
 	return link;
 }
 
 /* Gives a link a socket, instead of the one that it may have. */
-static bool link_join(struct hall *hall, struct hall_link *link, int socket)
+static bool link_join(struct rendezvous *rendezvous, struct rendezvous_link *link, int socket)
 {
-	if (!socket_watch(hall, socket, link))
+	if (!socket_watch(rendezvous, socket, link))
 		return false;
-	socket_close(hall, &link->socket);
+	socket_close(rendezvous, &link->socket);
 	link->socket = socket;
-	hall->sockets[link->slot] = socket;
+	rendezvous->sockets[link->slot] = socket;
 	return true;
 }
 
-void hall_drop(struct hall *hall, struct hall_link *link)
+void rendezvous_drop(struct rendezvous *rendezvous, struct rendezvous_link *link)
 {
-	struct hall_link *last = hall->links[hall->link_count - 1];
-	link_hang_up(hall, link);
+	struct rendezvous_link *last = rendezvous->links[rendezvous->link_count - 1];
+	link_hang_up(rendezvous, link);
 	if (link_listed(&link->listed))
 		link_remove(&link->listed);
 	page_unmap(link);
-	hall->links[link->slot] = last;
-	hall->sockets[link->slot] = last->socket;
+	rendezvous->links[link->slot] = last;
+	rendezvous->sockets[link->slot] = last->socket;
 	last->slot = link->slot;
-	hall->sockets[--hall->link_count] = -1;
+	rendezvous->sockets[--rendezvous->link_count] = -1;
 	free(link);
 }
 
 /* The acceptor has told its page. */
-static bool link_answered(struct hall *hall, struct hall_link *link, const struct parcel *parcel)
+static bool link_answered(
+	struct rendezvous *rendezvous, struct rendezvous_link *link, const struct parcel *parcel)
 {
 	void *page;
-	if (!parcel_fits(hall, parcel, KIND_ANSWER) || hello_of(parcel)->pid != link->pid)
+	if (!parcel_fits(rendezvous, parcel, KIND_ANSWER) || hello_of(parcel)->pid != link->pid)
 		return false;
 	page = shared_accept(parcel->fds[0], shared_page_bytes(), SHARED_PAGE_SEALS, PROT_READ);
 	if (!page)
@@ -392,12 +396,12 @@ static bool link_answered(struct hall *hall, struct hall_link *link, const struc
 	link->asleep = page;
 	link->incarnation = hello_of(parcel)->incarnation;
 	link->answered = true;
-	link_report(hall, link, HALL_ANSWERED);
+	link_report(rendezvous, link, RENDEZVOUS_ANSWERED);
 	return true;
 }
 
 /* Takes wake-ups off a socket. Descriptors that came with them are closed by the kernel. */
-static enum heard wakes_take(struct hall_link *link)
+static enum heard wakes_take(struct rendezvous_link *link)
 {
 	char byte;
 	ssize_t length = 1;
@@ -411,7 +415,7 @@ static enum heard wakes_take(struct hall_link *link)
 }
 
 /* What the other process has said. HEARD_END: it says no more. */
-static enum heard link_hear(struct hall *hall, struct hall_link *link)
+static enum heard link_hear(struct rendezvous *rendezvous, struct rendezvous_link *link)
 {
 	struct parcel parcel;
 	enum heard heard;
@@ -421,12 +425,12 @@ static enum heard link_hear(struct hall *hall, struct hall_link *link)
 	heard = parcel_receive(&parcel, link->socket, 1);
 	if (heard != HEARD_MESSAGE)
 		return heard;
-	good = link_answered(hall, link, &parcel);
+	good = link_answered(rendezvous, link, &parcel);
 	parcel_close(&parcel);
 	return good ? wakes_take(link) : HEARD_END;
 }
 
-void hall_call(struct hall_link *link, uint32_t asleep)
+void rendezvous_call(struct rendezvous_link *link, uint32_t asleep)
 {
 	ssize_t sent = send(link->socket, "", 1, MSG_DONTWAIT | MSG_NOSIGNAL);
 	/* A full socket wakes as well as one more message would. */
@@ -443,9 +447,10 @@ struct accepted {
 	void *page;
 };
 
-static bool parcel_map(struct hall *hall, const struct parcel *parcel, struct accepted *accepted)
+static bool parcel_map(
+	struct rendezvous *rendezvous, const struct parcel *parcel, struct accepted *accepted)
 {
-	size_t bytes = hall->options.pair_bytes;
+	size_t bytes = rendezvous->options.pair_bytes;
 	accepted->page =
 		shared_accept(parcel->fds[0], shared_page_bytes(), SHARED_PAGE_SEALS, PROT_READ);
 	accepted->memory =
@@ -456,51 +461,52 @@ static bool parcel_map(struct hall *hall, const struct parcel *parcel, struct ac
 		munmap(accepted->page, shared_page_bytes());
 	if (accepted->memory)
 		munmap(accepted->memory, bytes);
-	complain(hall, REFUSED_MEMORY,
+	complain(rendezvous, REFUSED_MEMORY,
 		"node: process id %u in %s shares memory that is unsealed, of another size or "
 		"cannot be mapped, and is refused: run both with the same version of Postern",
-		hello_of(parcel)->pid, hall->place.path);
+		hello_of(parcel)->pid, rendezvous->place.path);
 	return false;
 }
 
 /* H4, by an earlier link to the same process id: may the newcomer come in? *replaced: the earlier
  * link, if it was this process's and is given up. */
 static bool newcomer_welcome(
-	struct hall *hall, const struct hello *hello, struct hall_link **replaced)
+	struct rendezvous *rendezvous, const struct hello *hello, struct rendezvous_link **replaced)
 {
-	struct hall_link *link = link_find(hall, hello->pid);
+	struct rendezvous_link *link = link_find(rendezvous, hello->pid);
 	bool ended;
 	*replaced = NULL;
 	if (!link)
 		return true;
 	/* What it said before this HELLO, or before it ended, tells the two lives apart. */
-	ended = link_hear(hall, link) == HEARD_END;
-	if (!link->answered && hello->pid < hall->place.pid) {
+	ended = link_hear(rendezvous, link) == HEARD_END;
+	if (!link->answered && hello->pid < rendezvous->place.pid) {
 		*replaced = link;
 		return true;
 	}
 	/* Sent before the other process had seen this one's connection. */
 	if (!ended && (!link->answered || link->incarnation == hello->incarnation))
 		return false;
-	link_end(hall, link);
+	link_end(rendezvous, link);
 	return true;
 }
 
 /* Makes a link of a newcomer's socket; false: it is refused. */
-static bool newcomer_enter(
-	struct hall *hall, int socket, const struct parcel *parcel, const struct ucred *who)
+static bool newcomer_enter(struct rendezvous *rendezvous, int socket, const struct parcel *parcel,
+	const struct ucred *who)
 {
 	struct accepted accepted;
-	struct hall_link *link, *replaced;
-	if (!newcomer_welcome(hall, hello_of(parcel), &replaced) ||
-		(!replaced && !link_room(hall)) || !parcel_map(hall, parcel, &accepted))
+	struct rendezvous_link *link, *replaced;
+	if (!newcomer_welcome(rendezvous, hello_of(parcel), &replaced) ||
+		(!replaced && !link_room(rendezvous)) || !parcel_map(rendezvous, parcel, &accepted))
 		return false;
-	link = replaced ? replaced : link_make(hall, hello_of(parcel)->pid);
-	if (!link || !hello_send(hall, socket, KIND_ANSWER, -1) || !link_join(hall, link, socket)) {
+	link = replaced ? replaced : link_make(rendezvous, hello_of(parcel)->pid);
+	if (!link || !hello_send(rendezvous, socket, KIND_ANSWER, -1) ||
+		!link_join(rendezvous, link, socket)) {
 		munmap(accepted.page, shared_page_bytes());
-		munmap(accepted.memory, hall->options.pair_bytes);
+		munmap(accepted.memory, rendezvous->options.pair_bytes);
 		if (link && !replaced)
-			hall_drop(hall, link);
+			rendezvous_drop(rendezvous, link);
 		return false;
 	}
 	page_unmap(link);
@@ -511,19 +517,19 @@ static bool newcomer_enter(
 	link->process = who->pid;
 	link->end = 1;
 	link->answered = true;
-	link_report(hall, link, replaced ? HALL_REPLACED : HALL_CAME);
+	link_report(rendezvous, link, replaced ? RENDEZVOUS_REPLACED : RENDEZVOUS_CAME);
 	return true;
 }
 
 /* A process that does not fit finds the same in the answer, and has a line for its user. */
-static void refusal_explain(struct hall *hall, int socket)
+static void refusal_explain(struct rendezvous *rendezvous, int socket)
 {
 	char byte;
 	/* The end of a socket with unread wake-ups would overtake the answer. */
 	for (unsigned n = 0; n < WAKES_AT_ONCE; n++)
 		if (recv(socket, &byte, sizeof(byte), MSG_DONTWAIT) <= 0)
 			break;
-	(void)hello_send(hall, socket, KIND_ANSWER, -1);
+	(void)hello_send(rendezvous, socket, KIND_ANSWER, -1);
 }
 
 enum newcomer {
@@ -532,7 +538,7 @@ enum newcomer {
 	NEWCOMER_OUT,   /* it is refused, and its socket closed */
 };
 
-static enum newcomer newcomer_hear(struct hall *hall, int socket)
+static enum newcomer newcomer_hear(struct rendezvous *rendezvous, int socket)
 {
 	struct parcel parcel;
 	struct ucred who;
@@ -540,78 +546,79 @@ static enum newcomer newcomer_hear(struct hall *hall, int socket)
 	bool entered = false;
 	if (heard == HEARD_NOTHING)
 		return NEWCOMER_WAITS;
-	hall->refused[REFUSED_SILENT] += heard == HEARD_END;
-	if (heard == HEARD_MESSAGE && peer_trusted(hall, socket, &who)) {
-		if (parcel_fits(hall, &parcel, KIND_HELLO))
-			entered = newcomer_enter(hall, socket, &parcel, &who);
+	rendezvous->refused[REFUSED_SILENT] += heard == HEARD_END;
+	if (heard == HEARD_MESSAGE && peer_trusted(rendezvous, socket, &who)) {
+		if (parcel_fits(rendezvous, &parcel, KIND_HELLO))
+			entered = newcomer_enter(rendezvous, socket, &parcel, &who);
 		else
-			refusal_explain(hall, socket);
+			refusal_explain(rendezvous, socket);
 	}
 	parcel_close(&parcel);
 	if (!entered)
-		socket_close(hall, &socket);
+		socket_close(rendezvous, &socket);
 	return entered ? NEWCOMER_IN : NEWCOMER_OUT;
 }
 
-static void half_open_remove(struct hall *hall, unsigned n)
+static void half_open_remove(struct rendezvous *rendezvous, unsigned n)
 {
-	struct half_open *half_open = &hall->half_open[n];
-	hall->half_open_count--;
-	memmove(half_open, half_open + 1, (hall->half_open_count - n) * sizeof(*half_open));
-	hall->half_open[hall->half_open_count].socket = -1;
+	struct half_open *half_open = &rendezvous->half_open[n];
+	rendezvous->half_open_count--;
+	memmove(half_open, half_open + 1, (rendezvous->half_open_count - n) * sizeof(*half_open));
+	rendezvous->half_open[rendezvous->half_open_count].socket = -1;
 }
 
-static void half_open_add(struct hall *hall, int socket)
+static void half_open_add(struct rendezvous *rendezvous, int socket)
 {
-	if (hall->half_open_count == HALF_OPEN_MAX) {
-		hall->refused[REFUSED_SILENT]++;
-		socket_close(hall, &hall->half_open[0].socket);
-		half_open_remove(hall, 0);
+	if (rendezvous->half_open_count == HALF_OPEN_MAX) {
+		rendezvous->refused[REFUSED_SILENT]++;
+		socket_close(rendezvous, &rendezvous->half_open[0].socket);
+		half_open_remove(rendezvous, 0);
 	}
-	hall->half_open[hall->half_open_count++] =
+	rendezvous->half_open[rendezvous->half_open_count++] =
 		(struct half_open){.socket = socket, .deadline = glue_now(NULL) + HALF_OPEN_TIME};
 	/* Without a watch it is still looked at, once somebody else wakes the owner. */
-	(void)socket_watch(hall, socket, NULL);
+	(void)socket_watch(rendezvous, socket, NULL);
 }
 
-static void half_open_look(struct hall *hall)
+static void half_open_look(struct rendezvous *rendezvous)
 {
-	uint64_t now = hall->half_open_count > 0 ? glue_now(NULL) : 0;
+	uint64_t now = rendezvous->half_open_count > 0 ? glue_now(NULL) : 0;
 	unsigned vain = 0;
-	for (unsigned n = 0; n < hall->half_open_count && vain < VAIN_AT_ONCE;) {
-		struct half_open *half_open = &hall->half_open[n];
-		enum newcomer newcomer = newcomer_hear(hall, half_open->socket);
+	for (unsigned n = 0; n < rendezvous->half_open_count && vain < VAIN_AT_ONCE;) {
+		struct half_open *half_open = &rendezvous->half_open[n];
+		enum newcomer newcomer = newcomer_hear(rendezvous, half_open->socket);
 		if (newcomer == NEWCOMER_WAITS && now < half_open->deadline) {
 			n++;
 			continue;
 		}
 		if (newcomer == NEWCOMER_WAITS) {
-			hall->refused[REFUSED_SILENT]++;
-			socket_close(hall, &half_open->socket);
+			rendezvous->refused[REFUSED_SILENT]++;
+			socket_close(rendezvous, &half_open->socket);
 		}
 		vain += newcomer != NEWCOMER_IN;
-		half_open_remove(hall, n);
+		half_open_remove(rendezvous, n);
 	}
 }
 
 /* Lets connections in; true: there are no more. A process that attacks by connections costs this
  * one little of each millisecond. */
-static bool newcomers_accept(struct hall *hall)
+static bool newcomers_accept(struct rendezvous *rendezvous)
 {
 	unsigned vain = 0;
 	for (unsigned n = 0; n < ACCEPTS_AT_ONCE && vain < VAIN_AT_ONCE; n++) {
 		enum newcomer newcomer;
-		int socket = accept4(hall->listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+		int socket =
+			accept4(rendezvous->listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
 		if (socket < 0 && (errno == EMFILE || errno == ENFILE))
-			complain(hall, REFUSED_RESOURCES,
+			complain(rendezvous, REFUSED_RESOURCES,
 				"node: a process waits in %s to be let in: %s: %s",
-				hall->place.path, strerror(errno),
+				rendezvous->place.path, strerror(errno),
 				lack_cure(errno, "the whole machine has too many files open"));
 		if (socket < 0)
 			return errno == EAGAIN;
-		newcomer = newcomer_hear(hall, socket);
+		newcomer = newcomer_hear(rendezvous, socket);
 		if (newcomer == NEWCOMER_WAITS)
-			half_open_add(hall, socket);
+			half_open_add(rendezvous, socket);
 		vain += newcomer != NEWCOMER_IN;
 	}
 	return false;
@@ -621,73 +628,75 @@ static bool newcomers_accept(struct hall *hall)
 
 /* A process that refuses this one's connection because of its own (H4) has connected before it
  * refuses. So the end of an unanswered link counts only when all newcomers have been heard. */
-static void hall_look(struct hall *hall)
+static void rendezvous_look(struct rendezvous *rendezvous)
 {
 	struct epoll_event events[EVENTS_AT_ONCE];
-	int count = epoll_wait(hall->set, events, EVENTS_AT_ONCE, 0);
+	int count = epoll_wait(rendezvous->set, events, EVENTS_AT_ONCE, 0);
 	bool emptied;
-	if (count <= 0 && hall->half_open_count == 0)
+	if (count <= 0 && rendezvous->half_open_count == 0)
 		return;
-	half_open_look(hall);
-	emptied = newcomers_accept(hall);
+	half_open_look(rendezvous);
+	emptied = newcomers_accept(rendezvous);
 	for (int n = 0; n < count; n++) {
-		struct hall_link *link = events[n].data.ptr;
-		if (link && link->socket >= 0 && link_hear(hall, link) == HEARD_END &&
+		struct rendezvous_link *link = events[n].data.ptr;
+		if (link && link->socket >= 0 && link_hear(rendezvous, link) == HEARD_END &&
 			(link->answered || emptied))
-			link_end(hall, link);
+			link_end(rendezvous, link);
 	}
 }
 
-bool hall_turn(struct hall *hall, struct hall_link **link, enum hall_event *event)
+bool rendezvous_turn(
+	struct rendezvous *rendezvous, struct rendezvous_link **link, enum rendezvous_event *event)
 {
-	if (atomic_load_explicit(hall->word, memory_order_relaxed) % 2 != 0)
+	if (atomic_load_explicit(rendezvous->word, memory_order_relaxed) % 2 != 0)
 		return false;
-	if (list_empty(&hall->news) && !hall->looked)
-		hall_look(hall);
-	hall->looked = !list_empty(&hall->news);
-	if (list_empty(&hall->news))
+	if (list_empty(&rendezvous->news) && !rendezvous->looked)
+		rendezvous_look(rendezvous);
+	rendezvous->looked = !list_empty(&rendezvous->news);
+	if (list_empty(&rendezvous->news))
 		return false;
-	*link = link_entry(hall->news.next, struct hall_link, listed);
-	*event = (enum hall_event)__builtin_ctz((*link)->news);
+	*link = link_entry(rendezvous->news.next, struct rendezvous_link, listed);
+	*event = (enum rendezvous_event)__builtin_ctz((*link)->news);
 	(*link)->news &= (*link)->news - 1;
 	if ((*link)->news == 0)
 		link_remove(&(*link)->listed);
 	return true;
 }
 
-bool hall_sleep(struct hall *hall, bool asleep)
+bool rendezvous_sleep(struct rendezvous *rendezvous, bool asleep)
 {
-	return shared_sleep(hall->word, asleep);
+	return shared_sleep(rendezvous->word, asleep);
 }
 
-int hall_set(const struct hall *hall)
+int rendezvous_set(const struct rendezvous *rendezvous)
 {
-	return hall->set;
+	return rendezvous->set;
 }
 
-uint32_t hall_pid(const struct hall *hall)
+uint32_t rendezvous_pid(const struct rendezvous *rendezvous)
 {
-	return hall->place.pid;
+	return rendezvous->place.pid;
 }
 
-const char *hall_path(const struct hall *hall)
+const char *rendezvous_path(const struct rendezvous *rendezvous)
 {
-	return hall->place.path;
+	return rendezvous->place.path;
 }
 
-const uint64_t *hall_refused(const struct hall *hall)
+const uint64_t *rendezvous_refused(const struct rendezvous *rendezvous)
 {
-	return hall->refused;
+	return rendezvous->refused;
 }
 
-unsigned hall_present(const struct hall *hall, struct glue_process *processes, unsigned count)
+unsigned rendezvous_present(
+	const struct rendezvous *rendezvous, struct glue_process *processes, unsigned count)
 {
-	return place_present(&hall->place, processes, count);
+	return place_present(&rendezvous->place, processes, count);
 }
 
-bool hall_lacks(const struct hall *hall, uint32_t pid)
+bool rendezvous_lacks(const struct rendezvous *rendezvous, uint32_t pid)
 {
-	return place_lacks(&hall->place, pid);
+	return place_lacks(&rendezvous->place, pid);
 }
 
 /* Nothing but time is needed. */
@@ -698,24 +707,25 @@ static bool connect_passes(int error)
 }
 
 /* The memory of a new link, mapped, and its file. */
-static void *link_memory(const struct hall *hall, int *file)
+static void *link_memory(const struct rendezvous *rendezvous, int *file)
 {
 	void *memory = NULL;
-	*file = shared_file(hall->options.pair_bytes, hall->options.touched);
+	*file = shared_file(rendezvous->options.pair_bytes, rendezvous->options.touched);
 	if (*file >= 0 && fcntl(*file, F_ADD_SEALS, SHARED_SEALS) == 0)
-		memory = shared_map(*file, hall->options.pair_bytes, PROT_READ | PROT_WRITE);
+		memory = shared_map(*file, rendezvous->options.pair_bytes, PROT_READ | PROT_WRITE);
 	return memory;
 }
 
-static struct hall_link *connect_link(
-	struct hall *hall, uint32_t pid, int socket, const struct ucred *who)
+static struct rendezvous_link *connect_link(
+	struct rendezvous *rendezvous, uint32_t pid, int socket, const struct ucred *who)
 {
-	struct hall_link *link = NULL;
+	struct rendezvous_link *link = NULL;
 	int file, error;
-	void *memory = link_memory(hall, &file);
+	void *memory = link_memory(rendezvous, &file);
 	if (memory)
-		link = link_make(hall, pid);
-	if (link && hello_send(hall, socket, KIND_HELLO, file) && link_join(hall, link, socket)) {
+		link = link_make(rendezvous, pid);
+	if (link && hello_send(rendezvous, socket, KIND_HELLO, file) &&
+		link_join(rendezvous, link, socket)) {
 		link->uid = who->uid;
 		link->process = who->pid;
 		link->memory = memory;
@@ -724,37 +734,37 @@ static struct hall_link *connect_link(
 	}
 	error = errno;
 	if (link)
-		hall_drop(hall, link);
+		rendezvous_drop(rendezvous, link);
 	if (memory)
-		munmap(memory, hall->options.pair_bytes);
+		munmap(memory, rendezvous->options.pair_bytes);
 	close_and_forget(&file);
 	errno = error;
 	return NULL;
 }
 
-struct hall_link *hall_connect(struct hall *hall, uint32_t pid)
+struct rendezvous_link *rendezvous_connect(struct rendezvous *rendezvous, uint32_t pid)
 {
-	struct sockaddr_un address = place_address(&hall->place, pid);
-	struct hall_link *link = NULL;
+	struct sockaddr_un address = place_address(&rendezvous->place, pid);
+	struct rendezvous_link *link = NULL;
 	struct ucred who;
 	int fd, error;
-	assert(pid != hall->place.pid && !link_find(hall, pid));
-	if (!link_room(hall))
+	assert(pid != rendezvous->place.pid && !link_find(rendezvous, pid));
+	if (!link_room(rendezvous))
 		return NULL;
 	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 	if (fd >= 0 && connect(fd, (const struct sockaddr *)&address, sizeof(address)) == 0) {
 		errno = EACCES;
-		if (peer_trusted(hall, fd, &who))
-			link = connect_link(hall, pid, fd, &who);
+		if (peer_trusted(rendezvous, fd, &who))
+			link = connect_link(rendezvous, pid, fd, &who);
 	}
 	if (link)
 		return link;
 	error = errno;
 	close_and_forget(&fd);
 	if (!connect_passes(error))
-		complain(hall, REFUSED_RESOURCES,
+		complain(rendezvous, REFUSED_RESOURCES,
 			"node: process id %u in %s cannot be reached: %s: %s", pid,
-			hall->place.path, strerror(error),
+			rendezvous->place.path, strerror(error),
 			lack_cure(error,
 				"free some memory, or raise the limit of file sizes (ulimit -f)"));
 	errno = error;
@@ -763,81 +773,85 @@ struct hall_link *hall_connect(struct hall *hall, uint32_t pid)
 
 /* --- opening --- */
 
-static bool listener_open(struct hall *hall)
+static bool listener_open(struct rendezvous *rendezvous)
 {
-	struct sockaddr_un address = place_address(&hall->place, hall->place.pid);
+	struct sockaddr_un address = place_address(&rendezvous->place, rendezvous->place.pid);
 	struct epoll_event event = {.events = EPOLLIN};
-	hall->listener = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-	hall->set = epoll_create1(EPOLL_CLOEXEC);
-	if (hall->listener >= 0 && hall->set >= 0 &&
-		bind(hall->listener, (const struct sockaddr *)&address, sizeof(address)) == 0 &&
-		listen(hall->listener, BACKLOG) == 0 &&
-		epoll_ctl(hall->set, EPOLL_CTL_ADD, hall->listener, &event) == 0)
+	rendezvous->listener = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	rendezvous->set = epoll_create1(EPOLL_CLOEXEC);
+	if (rendezvous->listener >= 0 && rendezvous->set >= 0 &&
+		bind(rendezvous->listener, (const struct sockaddr *)&address, sizeof(address)) ==
+			0 &&
+		listen(rendezvous->listener, BACKLOG) == 0 &&
+		epoll_ctl(rendezvous->set, EPOLL_CTL_ADD, rendezvous->listener, &event) == 0)
 		return true;
-	log_error("node: %s/%u cannot be listened at: %s: %s", hall->place.path, hall->place.pid,
-		strerror(errno), lack_cure(errno, "make room in that directory"));
+	log_error("node: %s/%u cannot be listened at: %s: %s", rendezvous->place.path,
+		rendezvous->place.pid, strerror(errno),
+		lack_cure(errno, "make room in that directory"));
 	return false;
 }
 
-static struct hall *hall_make(const struct hall_options *options)
+static struct rendezvous *rendezvous_make(const struct rendezvous_options *options)
 {
-	struct hall *hall = calloc(1, sizeof(*hall));
-	if (!hall)
+	struct rendezvous *rendezvous = calloc(1, sizeof(*rendezvous));
+	if (!rendezvous)
 		return NULL;
-	hall->options = *options;
-	hall->place.directory = hall->place.lock = -1;
-	hall->listener = hall->set = hall->page_file = -1;
-	list_init(&hall->news);
+	rendezvous->options = *options;
+	rendezvous->place.directory = rendezvous->place.lock = -1;
+	rendezvous->listener = rendezvous->set = rendezvous->page_file = -1;
+	list_init(&rendezvous->news);
 	for (unsigned n = 0; n < HALF_OPEN_MAX; n++)
-		hall->half_open[n].socket = -1;
+		rendezvous->half_open[n].socket = -1;
 	for (unsigned n = 0; n < LINKS_MAX; n++)
-		hall->sockets[n] = -1;
+		rendezvous->sockets[n] = -1;
 	/* H5: this process may be a sender. */
-	hall->cheap = syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED, 0, 0) == 0;
-	if (getrandom(&hall->incarnation, sizeof(hall->incarnation), GRND_NONBLOCK) !=
-			sizeof(hall->incarnation) ||
-		hall->incarnation == 0)
-		hall->incarnation = glue_now(NULL);
-	if (halls_add(hall))
-		return hall;
-	free(hall);
+	rendezvous->cheap =
+		syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED, 0, 0) == 0;
+	if (getrandom(&rendezvous->incarnation, sizeof(rendezvous->incarnation), GRND_NONBLOCK) !=
+			sizeof(rendezvous->incarnation) ||
+		rendezvous->incarnation == 0)
+		rendezvous->incarnation = glue_now(NULL);
+	if (rendezvous_add(rendezvous))
+		return rendezvous;
+	free(rendezvous);
 	return NULL;
 }
 
-struct hall *hall_open(const struct hall_options *options)
+struct rendezvous *rendezvous_open(const struct rendezvous_options *options)
 {
-	struct hall *hall = hall_make(options);
-	if (!hall) {
+	struct rendezvous *rendezvous = rendezvous_make(options);
+	if (!rendezvous) {
 		log_error("node: out of memory");
 		return NULL;
 	}
-	if (place_open(
-		    &hall->place, hall->options.name, options->tell ? options->tell : log_error) &&
-		page_make(hall) && place_take(&hall->place, options->pid) && listener_open(hall)) {
-		hall->options.name = NULL; /* the caller's */
-		return hall;
+	if (place_open(&rendezvous->place, rendezvous->options.name,
+		    options->tell ? options->tell : log_error) &&
+		page_make(rendezvous) && place_take(&rendezvous->place, options->pid) &&
+		listener_open(rendezvous)) {
+		rendezvous->options.name = NULL; /* the caller's */
+		return rendezvous;
 	}
-	hall_close(hall);
+	rendezvous_close(rendezvous);
 	return NULL;
 }
 
 /* The lock is the last to go: until then nobody else binds a socket of this name. */
-void hall_close(struct hall *hall)
+void rendezvous_close(struct rendezvous *rendezvous)
 {
-	while (hall->link_count > 0)
-		hall_drop(hall, hall->links[hall->link_count - 1]);
-	while (hall->half_open_count > 0)
-		close_and_forget(&hall->half_open[--hall->half_open_count].socket);
-	if (hall->listener >= 0)
-		place_leave(&hall->place);
-	if (hall->options.passing)
-		place_discard(&hall->place);
-	close_and_forget(&hall->listener);
-	close_and_forget(&hall->set);
-	close_and_forget(&hall->page_file);
-	place_close(&hall->place);
-	if (hall->word)
-		munmap((void *)(uintptr_t)hall->word, shared_page_bytes());
-	halls_remove(hall);
-	free(hall);
+	while (rendezvous->link_count > 0)
+		rendezvous_drop(rendezvous, rendezvous->links[rendezvous->link_count - 1]);
+	while (rendezvous->half_open_count > 0)
+		close_and_forget(&rendezvous->half_open[--rendezvous->half_open_count].socket);
+	if (rendezvous->listener >= 0)
+		place_leave(&rendezvous->place);
+	if (rendezvous->options.passing)
+		place_discard(&rendezvous->place);
+	close_and_forget(&rendezvous->listener);
+	close_and_forget(&rendezvous->set);
+	close_and_forget(&rendezvous->page_file);
+	place_close(&rendezvous->place);
+	if (rendezvous->word)
+		munmap((void *)(uintptr_t)rendezvous->word, shared_page_bytes());
+	rendezvous_remove(rendezvous);
+	free(rendezvous);
 }

@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* rendezvous.h - where the processes of one machine and one user meet, and how two of them come to share
- * memory.
+/* rendezvous.h - where the processes of one machine and one user meet, and how two of them come to
+ * share memory.
  *
- * A hall is a directory: $XDG_RUNTIME_DIR/postern/NAME, or /tmp/postern-UID/NAME if that variable
- * does not name a directory of this user. One that is not removed on purpose (place_discard())
- * stays, with one file in it, because a container may have mounted it. Each process has its own
- * process id in the hall, and a socket of that name. A link joins two processes: memory that one of
- * them made and both have mapped, and a socket. The socket ends when the other process ends or
- * drops the link.
+ * A rendezvous is a directory: $XDG_RUNTIME_DIR/postern/NAME, or /tmp/postern-UID/NAME if that
+ * variable does not name a directory of this user. One that is not removed on purpose
+ * (place_discard()) stays, with one file in it, because a container may have mounted it. Each
+ * process has its own process id in the rendezvous, and a socket of that name. A link joins two
+ * processes: memory that one of them made and both have mapped, and a socket. The socket ends when
+ * the other process ends or drops the link.
  *
- * The hall knows nothing of what passes through the memory. hall_open() and hall_close() are called
- * under the front end's lock, all other functions by the owner, one thread at a time. hall_open()
- * waits for at most 0.2 s if its process id is in use; no other function waits for a process.
+ * The rendezvous knows nothing of what passes through the memory. rendezvous_open() and
+ * rendezvous_close() are called under the front end's lock, all other functions by the owner, one
+ * thread at a time. rendezvous_open() waits for at most 0.2 s if its process id is in use; no other
+ * function waits for a process.
  *
  * H1. A process takes a process id by a lock on one byte of the file `lock`, at that offset. The
  *     kernel releases the lock when the process ends. Only the holder binds the socket of that
@@ -20,10 +21,11 @@
  *     Its memory must have the agreed size and seals, so that nobody can truncate it under a
  *     reader. A refused process sees the end of its socket, behind an answer if its sizes or its
  *     version do not fit. A counter counts each reason, and the log has one line for each.
- * H3. The maker of a link may use the memory at once. Until the link is answered, each hall_wake()
- *     wakes the other process, so it overlooks nothing that was published before its answer.
+ * H3. The maker of a link may use the memory at once. Until the link is answered, each
+ *     rendezvous_wake() wakes the other process, so it overlooks nothing that was published before
+ *     its answer.
  * H4. If two processes connect to each other at the same time, the link of the process with the
- *     lower id stays. The other process moves to that link (HALL_REPLACED).
+ *     lower id stays. The other process moves to that link (RENDEZVOUS_REPLACED).
  * H5. A sleeper changes its word and then looks at its memory; a sender publishes and then looks at
  *     the word. The sleeper has the kernel make a fence on all CPUs (membarrier), so the sender
  *     needs only a compiler barrier.
@@ -33,8 +35,8 @@
  * H7. A child process keeps none of the descriptors, not even a child made by fork(): otherwise its
  *     parent would seem to live on after its end.
  */
-#ifndef PMD_GLUE_HALL_H
-#define PMD_GLUE_HALL_H
+#ifndef PMD_GLUE_RENDEZVOUS_H
+#define PMD_GLUE_RENDEZVOUS_H
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -45,10 +47,10 @@
 #include <base/list.h>
 #include <pmd-glue/place.h>
 
-#define HALL_PID_ANY UINT32_MAX
+#define RENDEZVOUS_PID_ANY UINT32_MAX
 
 /* Why other processes were refused, and what failed: X(constant, name). */
-#define HALL_REFUSALS(X)                                                                           \
+#define RENDEZVOUS_REFUSALS(X)                                                                     \
 	X(REFUSED_USER, "other_user")       /* the process is another user's */                    \
 	X(REFUSED_STRANGE, "not_postern")   /* its messages are not Postern's */                   \
 	X(REFUSED_VERSION, "other_version") /* of the protocol, or of the memory's layout */       \
@@ -59,22 +61,22 @@
 	X(REFUSED_RESOURCES, "no_resources")   /* no descriptor or no memory */                    \
 	X(REFUSED_SILENT, "silent")            /* it connected and said nothing, or left */
 
-enum hall_refusal {
+enum rendezvous_refusal {
 #define X(constant, name) constant,
-	HALL_REFUSALS(X)
+	RENDEZVOUS_REFUSALS(X)
 #undef X
 		REFUSALS
 };
 
-struct hall;
+struct rendezvous;
 
-struct hall_options {
+struct rendezvous_options {
 	const char *name; /* NULL or "": "default" */
 	uint32_t nid;
 	place_tell *tell; /* why the directory cannot be had; NULL: log_error() */
 	bool passing;     /* the directory goes with the last process */
-	uint32_t pid;     /* HALL_PID_ANY: the system's, or a free one where that is taken */
-	/* These must be equal in all processes of a hall. */
+	uint32_t pid;     /* RENDEZVOUS_PID_ANY: the system's, or a free one where that is taken */
+	/* These must be equal in all processes of a rendezvous. */
 	uint32_t frame_size; /* bytes */
 	size_t pair_bytes;   /* of a link's memory */
 	/* The first bytes of a link's memory, which are allocated when it is made. An end of the
@@ -82,15 +84,16 @@ struct hall_options {
 	size_t touched;
 };
 
-struct hall_link {
-	/* What hall_wake() reads. */
+struct rendezvous_link {
+	/* What rendezvous_wake() reads. */
 	const _Atomic uint32_t *asleep; /* the other process's word, odd: it sleeps */
 	uint32_t woken;                 /* the word's value at the last wake-up */
 	bool cheap;                     /* H5 */
 	bool answered;                  /* of a link that this process made, H3; else true */
 	uint8_t end;                    /* 0: this process made the memory; 1: the other one did */
-	int socket;                     /* the hall's; -1: the link has ended */
-	/* pair_bytes, zero at first. The caller unmaps it, also what HALL_REPLACED replaces. */
+	int socket;                     /* the rendezvous's; -1: the link has ended */
+	/* pair_bytes, zero at first. The caller unmaps it, also what RENDEZVOUS_REPLACED
+	 * replaces. */
 	void *memory;
 	void *context; /* the caller's, NULL at first */
 	uint32_t pid;
@@ -98,69 +101,72 @@ struct hall_link {
 	pid_t process;           /* the system's number; 0: it is of another container */
 	uint64_t wakes_received; /* messages that woke this process, or would have */
 	uint64_t wakes_sent;
-	/* The hall's. */
-	uint64_t incarnation; /* of the other process's hall; 0: not known yet */
+	/* The rendezvous's. */
+	uint64_t incarnation; /* of the other process's rendezvous; 0: not known yet */
 	struct link listed;   /* in the list of those with news */
 	uint32_t news;        /* a bit for each event to be reported */
 	unsigned slot;
 };
 
-enum hall_event {
-	HALL_CAME,     /* another process made this link */
-	HALL_ANSWERED, /* the other process has accepted a link of this one's */
+enum rendezvous_event {
+	RENDEZVOUS_CAME,     /* another process made this link */
+	RENDEZVOUS_ANSWERED, /* the other process has accepted a link of this one's */
 	/* This process's unanswered link was given up for the other one's (H4). The link has other
 	 * memory now, and its end is 1. The other process has read nothing of the old memory. */
-	HALL_REPLACED,
+	RENDEZVOUS_REPLACED,
 	/* The other process has ended, or dropped the link; what it published is still in the
 	 * memory. If the link was not answered, the other process may also live and have refused
 	 * it. The link stays until the caller drops it. */
-	HALL_ENDED,
+	RENDEZVOUS_ENDED,
 };
 
 /* NULL after an error line. */
-struct hall *hall_open(const struct hall_options *options);
+struct rendezvous *rendezvous_open(const struct rendezvous_options *options);
 /* Ends and frees all links. */
-void hall_close(struct hall *hall);
-uint32_t hall_pid(const struct hall *hall);
-const char *hall_path(const struct hall *hall); /* of its directory */
-/* How often since hall_open(), by enum hall_refusal. */
-const uint64_t *hall_refused(const struct hall *hall);
-/* Writes up to `count` processes in the hall but this one, sorted by process id, and returns how
- * many there are. Under the front end's lock, in any thread. */
+void rendezvous_close(struct rendezvous *rendezvous);
+uint32_t rendezvous_pid(const struct rendezvous *rendezvous);
+const char *rendezvous_path(const struct rendezvous *rendezvous); /* of its directory */
+/* How often since rendezvous_open(), by enum rendezvous_refusal. */
+const uint64_t *rendezvous_refused(const struct rendezvous *rendezvous);
+/* Writes up to `count` processes in the rendezvous but this one, sorted by process id, and returns
+ * how many there are. Under the front end's lock, in any thread. */
 struct glue_process;
-unsigned hall_present(const struct hall *hall, struct glue_process *processes, unsigned count);
+unsigned rendezvous_present(
+	const struct rendezvous *rendezvous, struct glue_process *processes, unsigned count);
 
 /* Has certainly no process this process id now? One that starts has it before it can be reached. */
-bool hall_lacks(const struct hall *hall, uint32_t pid);
+bool rendezvous_lacks(const struct rendezvous *rendezvous, uint32_t pid);
 
-/* An epoll descriptor that is readable while hall_turn() has something to look at; so it also is
- * after another process's hall_wake() for this one in its sleep. */
-int hall_set(const struct hall *hall);
+/* An epoll descriptor that is readable while rendezvous_turn() has something to look at; so it also
+ * is after another process's rendezvous_wake() for this one in its sleep. */
+int rendezvous_set(const struct rendezvous *rendezvous);
 
 /* Reports the next thing that happened; returns false if there is no more for now. The owner calls
  * it about once a millisecond and after each sleep, each time until it returns false. One such
- * series looks at a bounded number of messages. After HALL_CAME, HALL_ANSWERED and HALL_REPLACED
- * the owner looks into the memory. During a sleep the function reports nothing. */
-bool hall_turn(struct hall *hall, struct hall_link **link, enum hall_event *event);
+ * series looks at a bounded number of messages. After RENDEZVOUS_CAME, RENDEZVOUS_ANSWERED and
+ * RENDEZVOUS_REPLACED the owner looks into the memory. During a sleep the function reports
+ * nothing. */
+bool rendezvous_turn(
+	struct rendezvous *rendezvous, struct rendezvous_link **link, enum rendezvous_event *event);
 
 /* Makes a link to another process, to which there is none. Returns NULL if it cannot: errno is
  * ENOENT or ECONNREFUSED if no such process is there; EAGAIN, ETOOMANYREFS, ECONNRESET or EPIPE if
  * a later attempt may succeed; otherwise the log has a line. */
-struct hall_link *hall_connect(struct hall *hall, uint32_t pid);
+struct rendezvous_link *rendezvous_connect(struct rendezvous *rendezvous, uint32_t pid);
 
 /* Ends and frees a link; its memory stays mapped. */
-void hall_drop(struct hall *hall, struct hall_link *link);
+void rendezvous_drop(struct rendezvous *rendezvous, struct rendezvous_link *link);
 
-/* With asleep true, hall_wake() in other processes makes hall_set() readable from now on, and the
- * owner looks at all its memory once more before it sleeps. Returns false if the kernel cannot make
- * the fence (H5): nothing has changed, and the owner must not sleep for long. With asleep false the
- * owner looks by itself again, and calls hall_turn(); returns true. */
-bool hall_sleep(struct hall *hall, bool asleep);
+/* With asleep true, rendezvous_wake() in other processes makes rendezvous_set() readable from now
+ * on, and the owner looks at all its memory once more before it sleeps. Returns false if the kernel
+ * cannot make the fence (H5): nothing has changed, and the owner must not sleep for long. With
+ * asleep false the owner looks by itself again, and calls rendezvous_turn(); returns true. */
+bool rendezvous_sleep(struct rendezvous *rendezvous, bool asleep);
 
-void hall_call(struct hall_link *link, uint32_t asleep);
+void rendezvous_call(struct rendezvous_link *link, uint32_t asleep);
 
 /* After something was published in the link's memory. */
-static inline void hall_wake(struct hall_link *link)
+static inline void rendezvous_wake(struct rendezvous_link *link)
 {
 	uint32_t asleep;
 
@@ -170,7 +176,7 @@ static inline void hall_wake(struct hall_link *link)
 		atomic_thread_fence(memory_order_seq_cst);
 	asleep = atomic_load_explicit(link->asleep, memory_order_relaxed);
 	if (asleep % 2 != 0 && asleep != link->woken)
-		hall_call(link, asleep);
+		rendezvous_call(link, asleep);
 }
 
 #endif

@@ -78,7 +78,7 @@ struct switch_state {
 	char directory[sizeof(((struct sockaddr_un *)NULL)->sun_path)];
 	struct sockaddr_un address;
 	int lock;
-	int bell; /* an eventfd in the clients' set */
+	int wakeup; /* an eventfd in the clients' set */
 	_Atomic uint32_t *word;
 	_Atomic bool stop;
 	unsigned turns; /* since the last look at the time */
@@ -160,7 +160,7 @@ static void client_give(struct switch_state *state, struct client *client, struc
 		pair_transmit(client->pair, &frame, 1) == 1) {
 		if (sender && !own)
 			sender->asked++;
-		hall_wake(&client->link);
+		rendezvous_wake(&client->link);
 		return;
 	}
 	client->full++;
@@ -406,7 +406,7 @@ static void switch_hear(struct switch_state *state)
 		}
 	}
 	if (others)
-		(void)eventfd_read(state->bell, &rung);
+		(void)eventfd_read(state->wakeup, &rung);
 	half_open_look(&state->clients);
 	if (others)
 		newcomers_accept(&state->clients);
@@ -453,7 +453,7 @@ int switch_look(struct switch_state *state, struct switch_count *count,
 
 	pthread_mutex_lock(&state->look_lock);
 	atomic_store(&state->look, &look);
-	(void)eventfd_write(state->bell, 1);
+	(void)eventfd_write(state->wakeup, 1);
 	clock_gettime(CLOCK_REALTIME, &end);
 	end.tv_sec++;
 	while (sem_timedwait(&state->looked, &end) != 0)
@@ -566,7 +566,7 @@ void switch_run(struct switch_state *state)
 void switch_stop(struct switch_state *state)
 {
 	atomic_store(&state->stop, true);
-	(void)!write(state->bell, &(uint64_t){1}, sizeof(uint64_t));
+	(void)!write(state->wakeup, &(uint64_t){1}, sizeof(uint64_t));
 }
 
 /* --- opening --- */
@@ -606,10 +606,10 @@ static bool listener_open(struct switch_state *state)
 
 	state->clients.listener = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 	state->clients.set = epoll_create1(EPOLL_CLOEXEC);
-	state->bell = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+	state->wakeup = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
 	(void)unlink(path);
 	mask = umask(0777); /* nobody calls before the mode is right */
-	bound = state->clients.listener >= 0 && state->clients.set >= 0 && state->bell >= 0 &&
+	bound = state->clients.listener >= 0 && state->clients.set >= 0 && state->wakeup >= 0 &&
 		bind(state->clients.listener, (const struct sockaddr *)&state->address,
 			sizeof(state->address)) == 0;
 	umask(mask);
@@ -619,7 +619,7 @@ static bool listener_open(struct switch_state *state)
 		chmod(path, state->options.mode) == 0 &&
 		epoll_ctl(state->clients.set, EPOLL_CTL_ADD, state->clients.listener, &event) ==
 			0 &&
-		epoll_ctl(state->clients.set, EPOLL_CTL_ADD, state->bell, &event) == 0)
+		epoll_ctl(state->clients.set, EPOLL_CTL_ADD, state->wakeup, &event) == 0)
 		return true;
 	log_error("%s: %s cannot be listened at: %s: %s", state->options.name, path,
 		strerror(errno), lack_cure(errno, "make room for it"));
@@ -637,7 +637,7 @@ struct switch_state *switch_open(const struct switch_options *options)
 	state->options = *options;
 	state->begun = glue_now(NULL);
 	state->clients.options = &state->options;
-	state->lock = state->clients.listener = state->clients.set = state->bell =
+	state->lock = state->clients.listener = state->clients.set = state->wakeup =
 		state->clients.page_file = -1;
 	pthread_mutex_init(&state->look_lock, NULL);
 	sem_init(&state->looked, 0, 0);
@@ -671,8 +671,8 @@ void switch_close(struct switch_state *state)
 	}
 	if (state->clients.set >= 0)
 		close(state->clients.set);
-	if (state->bell >= 0)
-		close(state->bell);
+	if (state->wakeup >= 0)
+		close(state->wakeup);
 	if (state->clients.page_file >= 0)
 		close(state->clients.page_file);
 	if (state->lock >= 0)

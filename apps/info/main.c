@@ -75,7 +75,7 @@ static json_t *node_page(ptl_handle_ni_t ni, unsigned first)
 	json_t *page =
 		length > 0 && (size_t)length < sizeof(text) ? json_loads(text, 0, NULL) : NULL;
 
-	if (json_is_string(json_object_get(page, "hall")))
+	if (json_is_string(json_object_get(page, "directory")))
 		return page;
 	json_decref(page);
 	return NULL;
@@ -170,7 +170,7 @@ static void print_node(const struct interface *interface)
 	size_t n;
 
 	printf("     the node is                 %s\n",
-		json_string_value(json_object_get(interface->node, "hall")));
+		json_string_value(json_object_get(interface->node, "directory")));
 	printf("     this process is there       %u:%u, of user %lld\n", interface->id.nid,
 		interface->id.pid,
 		(long long)json_integer_value(json_object_get(interface->node, "uid")));

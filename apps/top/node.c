@@ -68,7 +68,7 @@ static void page_take(struct node *node, const struct node *before, const struct
 	json_t *next = client_member(client, "next"), *item;
 	const char *key;
 
-	client_text(client, "hall", node->hall, sizeof(node->hall));
+	client_text(client, "directory", node->directory, sizeof(node->directory));
 	node->refused = 0;
 	json_object_foreach(client_member(client, "refused"), key, item) node->refused +=
 		(uint64_t)json_integer_value(item);

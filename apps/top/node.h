@@ -8,7 +8,7 @@
 
 #include "client.h"
 
-#define HALL_BYTES 128
+#define DIRECTORY_BYTES 128
 
 /* Counters that grow, of the pair with another process. */
 struct pair_counts {
@@ -32,8 +32,8 @@ struct pair {
 };
 
 struct node {
-	char hall[HALL_BYTES]; /* its directory; "": the interface is on no node */
-	uint64_t refused;      /* other processes, for any reason */
+	char directory[DIRECTORY_BYTES]; /* of its rendezvous; "": the interface is on no node */
+	uint64_t refused;                /* other processes, for any reason */
 	unsigned count;
 	struct pair *pairs; /* by process id */
 };

@@ -490,12 +490,12 @@ static void pair_print_json(const struct pair *pair)
 static void node_print_json(const struct node *node)
 {
 	printf(", \"node\": ");
-	if (node->hall[0] == '\0') {
+	if (node->directory[0] == '\0') {
 		printf("null");
 		return;
 	}
-	printf("{\"hall\": ");
-	json_text(node->hall);
+	printf("{\"directory\": ");
+	json_text(node->directory);
 	printf(", \"refused\": %llu, \"processes\": [", (unsigned long long)node->refused);
 	for (unsigned i = 0; i < node->count; i++) {
 		printf("%s", i > 0 ? ", " : "");

@@ -25,17 +25,17 @@ void event_counter_init(struct event_counter *counter, uint64_t handle)
 uint32_t event_counter_enter(struct event_counter *counter, uint64_t test)
 {
 	uint64_t wake_at;
-	uint32_t bell;
+	uint32_t futex;
 
 	atomic_fetch_add_explicit(&counter->sleepers, 1, memory_order_relaxed);
 	/* Acquire: N2, pairs with the release of event_counter_ring(). */
-	bell = atomic_load_explicit(&counter->bell, memory_order_acquire);
+	futex = atomic_load_explicit(&counter->futex, memory_order_acquire);
 	wake_at = atomic_load_explicit(&counter->wake_at, memory_order_relaxed);
 	while (test < wake_at)
 		if (atomic_compare_exchange_weak_explicit(&counter->wake_at, &wake_at, test,
 			    memory_order_relaxed, memory_order_relaxed))
 			break;
-	return bell;
+	return futex;
 }
 
 void event_counter_leave(struct event_counter *counter)
@@ -45,8 +45,8 @@ void event_counter_leave(struct event_counter *counter)
 
 void event_counter_wake(struct event_counter *counter)
 {
-	atomic_fetch_add_explicit(&counter->bell, 1, memory_order_release);
-	futex_wake(&counter->bell, INT_MAX);
+	atomic_fetch_add_explicit(&counter->futex, 1, memory_order_release);
+	futex_wake(&counter->futex, INT_MAX);
 }
 
 void event_counter_ring(struct event_counter *counter)

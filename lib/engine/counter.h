@@ -2,19 +2,19 @@
 /* counter.h - event counters: a count of successes and one of failures, which the poll core alone
  * changes and any thread reads and waits for.
  *
- * A thread that waits until a counter reaches a test looks at it, then sleeps on its bell:
+ * A thread that waits until a counter reaches a test looks at it, then sleeps on its futex:
  *
  *     waiting thread                              poll core
  *     sleepers++                                  changes a count
- *     reads bell                                  light barrier (base/barrier.h)
+ *     reads futex                                 light barrier (base/barrier.h)
  *     lowers wake_at to its test                  sleepers != 0, and wake_at is reached?
  *     heavy barrier                               wake_at = UINT64_MAX
- *     looks at the counter once more              bell++, wakes all sleepers
- *     sleeps while bell is what it was
+ *     looks at the counter once more              futex++, wakes all sleepers
+ *     sleeps while futex is what it was
  *
  * N1. Either the poll core sees the sleeper and its test, or the thread sees the counts.
- * N2. The poll core raises wake_at before it changes bell. So a test that a thread has lowered
- *     wake_at to is forgotten only if the thread, which read bell before that, does not fall
+ * N2. The poll core raises wake_at before it changes futex. So a test that a thread has lowered
+ *     wake_at to is forgotten only if the thread, which read futex before that, does not fall
  *     asleep. Woken threads whose test is not reached lower it again.
  * N3. A counter that a thread waits for from afar costs its changes nothing: a sleeper is woken
  *     when its test is reached, or on a failure.
@@ -47,8 +47,8 @@ struct event_counter {
 	uint64_t failure;
 	/* shared with threads that wait: */
 	_Atomic uint64_t wake_at;  /* the least test of sleepers; UINT64_MAX: none */
-	_Atomic uint32_t sleepers; /* threads that are about to sleep or asleep on `bell` */
-	_Atomic uint32_t bell;     /* futex word */
+	_Atomic uint32_t sleepers; /* threads that are about to sleep or asleep on `futex` */
+	_Atomic uint32_t futex;    /* futex word */
 	/* the poll core's: */
 	struct trigger_list *triggers; /* what waits for it (trigger.h); NULL: nothing ever did */
 	struct event_counter
@@ -77,7 +77,7 @@ static inline bool event_counter_read(
 	return atomic_load_explicit(&counter->gate, memory_order_acquire) == handle;
 }
 
-/* A thread that is about to sleep: returns what the bell is. barrier_heavy(), a last look at the
+/* A thread that is about to sleep: returns what the futex is. barrier_heavy(), a last look at the
  * counter, the sleep and event_counter_leave() follow. */
 uint32_t event_counter_enter(struct event_counter *counter, uint64_t test);
 void event_counter_leave(struct event_counter *counter);

@@ -117,8 +117,8 @@ bool queue_make_room(struct queue *queue, uint64_t events)
 
 void queue_wake(struct queue *queue, int count)
 {
-	atomic_fetch_add_explicit(&queue->bell, 1, memory_order_release);
-	futex_wake(&queue->bell, count);
+	atomic_fetch_add_explicit(&queue->futex, 1, memory_order_release);
+	futex_wake(&queue->futex, count);
 }
 
 void queue_raise(struct queue *queue)

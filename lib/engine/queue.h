@@ -335,7 +335,7 @@ void queue_close(struct queue *queue);
 
 /* Any thread, all below. */
 
-/* Adds 1 to the bell, and wakes up to count threads that sleep on it. */
+/* Adds 1 to the futex, and wakes up to count threads that sleep on it. */
 void queue_wake(struct queue *queue, int count);
 
 /* Makes the descriptor, which is not readable, readable. */

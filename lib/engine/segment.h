@@ -388,10 +388,10 @@ struct queue {
 	 * many: one word, so that a reader whose queue is freed meanwhile does not mix those of two
 	 * queues */
 	_Atomic uint64_t slots;
-	/* threads that are about to sleep or asleep on `bell`, and the descriptor while it is
+	/* threads that are about to sleep or asleep on `futex`, and the descriptor while it is
 	 * WATCH_ARMED */
 	_Atomic uint32_t sleepers;
-	_Atomic uint32_t bell;  /* futex word; 1 is added before sleepers are woken */
+	_Atomic uint32_t futex; /* futex word; 1 is added before sleepers are woken */
 	_Atomic uint32_t watch; /* state of its descriptor: host/waiting.h */
 	_Atomic int32_t event;  /* that descriptor, an eventfd, + 1; 0: there is none */
 	uint64_t refuse_at;     /* overwrites: so many events, and Portals refuse requests */
@@ -454,8 +454,8 @@ struct reply {
 	};
 };
 
-/* The poll thread's bell: it sets sleeping, looks once more at the ring, and sleeps on an eventfd
- * of this process together with descriptors of ports. */
+/* The poll thread's doorbell: it sets sleeping, looks once more at the ring, and sleeps on an
+ * eventfd of this process together with descriptors of ports. */
 struct doorbell {
 	_Alignas(CACHE_LINE) _Atomic uint32_t sleeping;
 	_Atomic int32_t event; /* that eventfd + 1 */

@@ -375,12 +375,12 @@ void tell_node(struct interface *interface, struct page page, struct report *rep
 	report_number(report, "pid", interface->self.pid);
 	report_number(report, "uid", interface->uid);
 	if (look.found) {
-		report_text(report, "hall", look.node.path);
+		report_text(report, "directory", look.node.path);
 		report_number(report, "pairs", look.node.pairs);
 		report_number(report, "memory", look.node.pair_memory);
 		tell_refusals(&look.node, report);
 	} else {
-		report_nothing(report, "hall");
+		report_nothing(report, "directory");
 	}
 	list_open(report, total, page,
 		page.first + look.count < known ? page.first + look.count : UINT32_MAX);

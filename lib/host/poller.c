@@ -33,8 +33,8 @@ struct poller_engine {
 struct poller {
 	/* The thread's own. */
 	enum poller_manner manner;
-	int bell; /* eventfd to sleep on together with ports */
-	int cpu;  /* that it has told of */
+	int wakeup; /* eventfd to sleep on together with ports */
+	int cpu;    /* that it has told of */
 	const struct clock *clock;
 	struct spinning spinning;
 	uint64_t sleep;        /* ns, the next sleep when frames may come at any time */
@@ -55,7 +55,7 @@ struct poller *poller_create(enum poller_manner manner, const struct clock *cloc
 	if (!poller)
 		return NULL;
 	*poller = (struct poller){
-		.bell = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC),
+		.wakeup = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC),
 		.cpu = -1,
 		.clock = clock,
 		.sleep = SLEEP_EXTERNAL,
@@ -63,7 +63,7 @@ struct poller *poller_create(enum poller_manner manner, const struct clock *cloc
 		.parked = 1,
 	};
 	poller_set_manner(poller, manner);
-	if (poller->bell >= 0)
+	if (poller->wakeup >= 0)
 		return poller;
 	free(poller);
 	return NULL;
@@ -79,7 +79,7 @@ void poller_set_manner(struct poller *poller, enum poller_manner manner)
 void poller_destroy(struct poller *poller)
 {
 	if (poller)
-		close(poller->bell);
+		close(poller->wakeup);
 	free(poller);
 }
 
@@ -138,7 +138,7 @@ void poller_stop(struct poller *poller)
 void poller_add(
 	struct poller *poller, struct engine *engine, struct segment *segment, bool external)
 {
-	atomic_store_explicit(&segment->doorbell.event, poller->bell + 1, memory_order_relaxed);
+	atomic_store_explicit(&segment->doorbell.event, poller->wakeup + 1, memory_order_relaxed);
 	poller->engines[poller->count++] =
 		(struct poller_engine){.engine = engine, .segment = segment, .external = external};
 }
@@ -244,7 +244,7 @@ static unsigned poller_arm(struct poller *poller, struct pollfd *descriptors, bo
 	unsigned count = 0;
 
 	*all = true;
-	descriptors[count++] = (struct pollfd){.fd = poller->bell, .events = POLLIN};
+	descriptors[count++] = (struct pollfd){.fd = poller->wakeup, .events = POLLIN};
 	for (unsigned i = 0; i < poller->count; i++) {
 		int fd = engine_interrupt(poller->engines[i].engine, true);
 
@@ -262,7 +262,7 @@ static void poller_disarm(struct poller *poller)
 
 	for (unsigned i = 0; i < poller->count; i++)
 		engine_interrupt(poller->engines[i].engine, false);
-	eventfd_read(poller->bell, &rung);
+	eventfd_read(poller->wakeup, &rung);
 }
 
 /* Sleeps until something comes or is due. P2 holds for frames as well: the ports are asked to call,

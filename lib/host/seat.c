@@ -32,8 +32,8 @@ struct helper {
 	/* epoll descriptor that the thread always sleeps on: the timer and the port; -1: the helper
 	 * is absent, */
 	int set;
-	int timer; /* and has no timer; S3 */
-	int bell;  /* eventfd that wakes the thread in its place (S4) */
+	int timer;  /* and has no timer; S3 */
+	int wakeup; /* eventfd that wakes the thread in its place (S4) */
 	_Atomic bool stopping;
 	/* Of the thread in the seat. */
 	struct segment *segment;
@@ -211,7 +211,7 @@ static void seat_seize(struct seat *seat, uint32_t from)
 {
 	seat_disarm(seat, from);
 	if (from != SEAT_ARMED)
-		eventfd_write(seat->helper->bell, 1); /* S4 */
+		eventfd_write(seat->helper->wakeup, 1); /* S4 */
 }
 
 bool seat_take_armed(struct seat *seat)
@@ -279,13 +279,13 @@ unsigned seat_rest(struct seat *seat)
 static void sleep_lent(const struct helper *helper, int port, uint64_t limit)
 {
 	struct pollfd descriptors[] = {
-		{.fd = helper->bell, .events = POLLIN}, {.fd = port, .events = POLLIN}};
+		{.fd = helper->wakeup, .events = POLLIN}, {.fd = port, .events = POLLIN}};
 	const struct timespec time = time_of(limit);
 	eventfd_t rung;
 
 	ppoll(descriptors, 2, &time, NULL);
 	if (descriptors[0].revents != 0)
-		eventfd_read(helper->bell, &rung);
+		eventfd_read(helper->wakeup, &rung);
 }
 
 /* Returns false if another thread has taken the seat since, which has woken the caller (S4). */
@@ -503,12 +503,12 @@ struct helper *helper_create(
 		.clock = clock,
 		.set = epoll_create1(EPOLL_CLOEXEC),
 		.timer = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC),
-		.bell = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC),
+		.wakeup = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC),
 		.segment = segment,
 		.external = external,
 		.port = -1,
 	};
-	if (helper->set >= 0 && helper->timer >= 0 && helper->bell >= 0 &&
+	if (helper->set >= 0 && helper->timer >= 0 && helper->wakeup >= 0 &&
 		epoll_ctl(helper->set, EPOLL_CTL_ADD, helper->timer, &event) == 0)
 		return helper;
 	log_error("the helper's thread cannot be told when to wake: %s: %s", strerror(errno),
@@ -529,11 +529,11 @@ struct helper *helper_create_absent(
 		.clock = clock,
 		.set = -1,
 		.timer = -1,
-		.bell = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC),
+		.wakeup = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC),
 		.segment = segment,
 		.port = -1,
 	};
-	if (helper->bell >= 0)
+	if (helper->wakeup >= 0)
 		return helper;
 	helper_destroy(helper);
 	return NULL;
@@ -551,8 +551,8 @@ void helper_destroy(struct helper *helper)
 		return;
 	if (helper->timer >= 0)
 		close(helper->timer);
-	if (helper->bell >= 0)
-		close(helper->bell);
+	if (helper->wakeup >= 0)
+		close(helper->wakeup);
 	if (helper->set >= 0)
 		close(helper->set);
 	free(helper);

@@ -24,14 +24,14 @@ static bool segment_is_closed(const struct segment *segment)
 	return atomic_load_explicit(&segment->closed, memory_order_relaxed) != 0;
 }
 
-/* bells: of the counters, one behind the other. */
-static void sleepers_enter(const struct waiting *waiting, struct futex_sleep *bells)
+/* futexes: of the counters, one behind the other. */
+static void sleepers_enter(const struct waiting *waiting, struct futex_sleep *futexes)
 {
 	for (unsigned i = 0; i < waiting->counter_count; i++) {
 		const struct counter_view *view = &waiting->counters[i];
 
-		bells[i].word = &view->counter->bell;
-		bells[i].value = event_counter_enter(view->counter, view->test);
+		futexes[i].word = &view->counter->futex;
+		futexes[i].value = event_counter_enter(view->counter, view->test);
 	}
 	for (unsigned i = 0; i < waiting->count; i++)
 		atomic_fetch_add_explicit(
@@ -47,27 +47,27 @@ static void sleepers_leave(const struct waiting *waiting)
 		event_counter_leave(waiting->counters[i].counter);
 }
 
-/* Sleeps until a bell rings, for at most limit ns, unless there is something to see. Returns true
- * if there was. */
+/* Sleeps until a futex changes, for at most limit ns, unless there is something to see. Returns
+ * true if there was. */
 static bool waiting_sleep(const struct waiting *waiting, uint64_t limit)
 {
-	struct futex_sleep bells[WAITING_MAX];
+	struct futex_sleep futexes[WAITING_MAX];
 	const unsigned total = waiting->count + waiting->counter_count;
 	bool found;
 
-	sleepers_enter(waiting, bells + waiting->count);
+	sleepers_enter(waiting, futexes + waiting->count);
 	barrier_heavy();
 	for (unsigned i = 0; i < waiting->count; i++) {
-		bells[i].word = &waiting->queues[i].queue->bell;
-		bells[i].value = atomic_load_explicit(bells[i].word, memory_order_acquire);
+		futexes[i].word = &waiting->queues[i].queue->futex;
+		futexes[i].value = atomic_load_explicit(futexes[i].word, memory_order_acquire);
 	}
 	found = waiting->look(waiting->context);
 	if (!found && !segment_is_closed(waiting->segment) &&
 		(!waiting->rest || waiting->rest() == 0)) {
 		if (total == 1)
-			futex_wait(bells[0].word, bells[0].value, limit);
+			futex_wait(futexes[0].word, futexes[0].value, limit);
 		else
-			futex_wait_any(bells, total, limit);
+			futex_wait_any(futexes, total, limit);
 	}
 	sleepers_leave(waiting);
 	return found;
@@ -122,8 +122,8 @@ static bool waiting_spins(const struct waiting *waiting, uint64_t now)
 	return true;
 }
 
-/* Sleeps for at most limit ns; on bells (W1) for at most nap ns, and *slept is set. Returns true if
- * something was found. */
+/* Sleeps for at most limit ns; on futexes (W1) for at most nap ns, and *slept is set. Returns true
+ * if something was found. */
 static bool waiting_rest(const struct waiting *waiting, uint64_t limit, uint64_t nap, bool *slept)
 {
 	struct over over = {.waiting = waiting};

@@ -5,15 +5,15 @@
  *
  * A thread that waits in a call spins, then sleeps (base/spinning.h). One that drives, and has a
  * helper, sleeps in the helper's place, where the next frame wakes it (host/seat.h). All others
- * sleep on the queues' bells:
+ * sleep on the queues' futexes:
  *
  *     reader                                      poll core
  *     sleepers++                                  publishes the event
  *     heavy barrier                               light barrier (base/barrier.h)
- *     reads bell, looks at the queue once more    sleepers != 0?
- *     sleeps while bell is what it was            bell++, wakes one sleeper
+ *     reads futex, looks at the queue once more   sleepers != 0?
+ *     sleeps while futex is what it was           futex++, wakes one sleeper
  *
- * Either the poll core sees the sleeper, or the reader sees the event. A bell that rang between
+ * Either the poll core sees the sleeper, or the reader sees the event. A futex that changed between
  * reading and sleeping makes the sleep end at once. The same holds for `closed` and for a queue
  * that is freed.
  *

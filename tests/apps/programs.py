@@ -11,8 +11,8 @@ import tempfile
 import unittest
 
 PROGRAMS = os.environ.get("POSTERN_PROGRAMS", ".")  # the directory apps/ of the build
-HALLS = tempfile.mkdtemp(prefix="ptn-")  # where processes of these tests meet those that are on a node
-atexit.register(shutil.rmtree, HALLS, ignore_errors=True)
+DIRECTORIES = tempfile.mkdtemp(prefix="ptn-")  # where processes of these tests meet those that are on a node
+atexit.register(shutil.rmtree, DIRECTORIES, ignore_errors=True)
 TIMEOUT = 120  # of anything; generous, the cores may be busy
 
 # Signals that this process was told to ignore, as under nohup, its programs would ignore as well.
@@ -28,7 +28,7 @@ def program(name):
 def environment(**settings):
     """The environment without settings of the person who tests, and with these."""
     clean = {name: value for name, value in os.environ.items() if not name.startswith("PTL_")}
-    clean["XDG_RUNTIME_DIR"] = HALLS
+    clean["XDG_RUNTIME_DIR"] = DIRECTORIES
     clean.update(settings)
     return clean
 

@@ -311,20 +311,20 @@ class Live(programs.Case):
         server = self.server()
         server.kill()
         server.wait()
-        hall = os.path.join(programs.HALLS, "postern", os.path.basename(self.directory))
-        with open(os.path.join(hall, "letter"), "w", encoding="ascii"):
+        rendezvous = os.path.join(programs.DIRECTORIES, "postern", os.path.basename(self.directory))
+        with open(os.path.join(rendezvous, "letter"), "w", encoding="ascii"):
             pass
         done = programs.run("postern-info", "doctor", **self.node())
-        self.assertIn(f"node: {hall} is user {os.getuid()}'s, with 0 processes in it", done.stdout)
-        self.assertIn(f"node: 1 sockets of processes that have died are in {hall}", done.stdout)
-        self.assertRegex(done.stdout, rf"(?m)^warning  node: 1 files in {hall} are not Postern's\n +mend:\n +ls -la {hall}$")
-        os.remove(os.path.join(hall, "letter"))
+        self.assertIn(f"node: {rendezvous} is user {os.getuid()}'s, with 0 processes in it", done.stdout)
+        self.assertIn(f"node: 1 sockets of processes that have died are in {rendezvous}", done.stdout)
+        self.assertRegex(done.stdout, rf"(?m)^warning  node: 1 files in {rendezvous} are not Postern's\n +mend:\n +ls -la {rendezvous}$")
+        os.remove(os.path.join(rendezvous, "letter"))
         self.assertNotIn("sockets of processes", programs.run("postern-info", "doctor", **self.node()).stdout)
-        os.chmod(hall, 0o755)
+        os.chmod(rendezvous, 0o755)
         code, found, _ = self.findings(**self.node())
         self.assertEqual((code, found["node"]["level"]), (1, "failure"))
-        self.assertIn(f"chmod 700 {hall}", found["node"]["text"])
-        os.chmod(hall, 0o700)
+        self.assertIn(f"chmod 700 {rendezvous}", found["node"]["text"])
+        os.chmod(rendezvous, 0o700)
 
     def test_a_peer_that_is_not_there_is_told(self):
         self.server()

@@ -48,7 +48,7 @@ class Info(programs.Case):
     def test_a_node_is_told_with_those_who_are_there(self):
         self.server()
         done = self.expect_success(programs.run("postern-info", **self.node()))
-        self.assertRegex(done.stdout, rf"(?m)^ +the node is +{programs.HALLS}/postern/{os.path.basename(self.directory)}$")
+        self.assertRegex(done.stdout, rf"(?m)^ +the node is +{programs.DIRECTORIES}/postern/{os.path.basename(self.directory)}$")
         self.assertRegex(done.stdout, rf"(?m)^ +this process is there +1:\d+, of user {os.getuid()}$")
         self.assertRegex(done.stdout, rf"(?m)^ +others are there +1:1, of user {os.getuid()}$")
         node = self.expect_json(programs.run("postern-info", "--json", **self.node()))["interfaces"][0]["node"]

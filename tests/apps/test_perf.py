@@ -645,17 +645,17 @@ class Remote(programs.Case):
         self.assertEqual(code, 0, err)
 
     def test_who_is_interrupted_or_fails_takes_its_socket_along(self):
-        hall = os.path.join(programs.HALLS, "postern", os.path.basename(self.directory))
+        rendezvous = os.path.join(programs.DIRECTORIES, "postern", os.path.basename(self.directory))
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             server = self.server()
-            self.assertIn("1", os.listdir(hall))
+            self.assertIn("1", os.listdir(rendezvous))
             server.send_signal(number)
             server.send_signal(signal.SIGTERM)
             self.assertEqual(self.finish(server), (-number, "", ""))
-            self.assertEqual(os.listdir(hall), ["lock"])
+            self.assertEqual(os.listdir(rendezvous), ["lock"])
         done = programs.run("postern-perf", "--peer", "1:1", **self.node(PTL_PEER_TIMEOUT="100ms"))
         self.assertEqual(done.returncode, 1)
-        self.assertEqual(os.listdir(hall), ["lock"])
+        self.assertEqual(os.listdir(rendezvous), ["lock"])
 
     def test_a_server_may_come_late_but_must_come(self):
         late = self.start("postern-perf", "--peer", "1:1", "--sizes", "8", *QUICK, "latency",

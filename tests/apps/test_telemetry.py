@@ -112,7 +112,7 @@ class Telemetry(Case):
             self.assertNotIn("error", client.ask(f"/postern/{topic},0"))
         node = client.ask("/postern/node")
         self.assertEqual((node["nid"], node["pid"], node["uid"], node["pairs"]), (1, 1, os.getuid(), 1))
-        self.assertIn(programs.HALLS, node["hall"])
+        self.assertIn(programs.DIRECTORIES, node["directory"])
         self.assertFalse(any(node["refused"].values()), node["refused"])
         pair, = node["items"].values()
         self.assertEqual((pair["pid"], pair["uid"], pair["process"]), (peer.pid, os.getuid(), peer.pid))
@@ -233,7 +233,7 @@ class Top(Case):
         row = None
         while not row or not row["node"] or not row["node"]["processes"][0].get("frames_in_per_s"):
             row = self.row_of(self.expect_json(programs.run("postern-top", "--node", "--once", "--json", "-i", "0.5")), server)
-        self.assertIn(programs.HALLS, row["node"]["hall"])
+        self.assertIn(programs.DIRECTORIES, row["node"]["directory"])
         self.assertEqual(row["node"]["refused"], 0)
         pair, = row["node"]["processes"]
         self.assertEqual((pair["pid"], pair["uid"], pair["process"], pair["pair"]), (peer.pid, os.getuid(), peer.pid, True))

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* fuzz_rendezvous.c - a hall, into whose socket other programs of the user say what the input has: HELLO
- * with any bytes, and with descriptors of any kind, in any order, from several clients. The links
- * that come of it have mapped memory and a trusted name, and all descriptors are closed in the end.
+/* fuzz_rendezvous.c - a rendezvous, into whose socket other programs of the user say what the input
+ * has: HELLO with any bytes, and with descriptors of any kind, in any order, from several clients.
+ * The links that come of it have mapped memory and a trusted name, and all descriptors are closed
+ * in the end.
  *
  * The input is steps: a byte that says what, and for a message one that says which descriptors, one
  * for its length, and changes of its bytes, each a place and a value, until a place beyond it.
@@ -107,14 +108,15 @@ static uint8_t script_byte(struct script *script)
 
 /* --- clients */
 
-static int client_connect(const struct hall *hall)
+static int client_connect(const struct rendezvous *rendezvous)
 {
 	struct sockaddr_un address = {.sun_family = AF_UNIX};
 	int client = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 
 	fuzz_assert(client >= 0);
-	fuzz_assert(snprintf(address.sun_path, sizeof(address.sun_path), "%s/%u", hall_path(hall),
-			    hall_pid(hall)) < (int)sizeof(address.sun_path));
+	fuzz_assert(snprintf(address.sun_path, sizeof(address.sun_path), "%s/%u",
+			    rendezvous_path(rendezvous),
+			    rendezvous_pid(rendezvous)) < (int)sizeof(address.sun_path));
 	if (connect(client, (const struct sockaddr *)&address, sizeof(address)) == 0)
 		return client;
 	close(client);
@@ -148,48 +150,48 @@ static void client_say(int client, unsigned number, struct script *script)
 	(void)parcel_send(client, bytes, length, sent, (unsigned)((sent[0] >= 0) + (sent[1] >= 0)));
 }
 
-/* --- the hall's owner */
+/* --- the rendezvous's owner */
 
 struct world {
-	struct hall *hall;
+	struct rendezvous *rendezvous;
 	int clients[CLIENTS];
-	struct hall_link *links[LINKS];
+	struct rendezvous_link *links[LINKS];
 	unsigned count;
 };
 
 static void link_forget(struct world *world, unsigned n)
 {
-	struct hall_link *link = world->links[n];
+	struct rendezvous_link *link = world->links[n];
 
 	fuzz_assert(munmap(link->memory, PAIR_BYTES) == 0);
-	hall_drop(world->hall, link);
+	rendezvous_drop(world->rendezvous, link);
 	world->links[n] = world->links[--world->count];
 }
 
-static void link_came(struct world *world, struct hall_link *link)
+static void link_came(struct world *world, struct rendezvous_link *link)
 {
 	const volatile uint8_t *bytes = link->memory;
 
 	fuzz_assert(world->count < LINKS);
-	fuzz_assert(link->pid != OWN_PID && link->pid != HALL_PID_ANY);
+	fuzz_assert(link->pid != OWN_PID && link->pid != RENDEZVOUS_PID_ANY);
 	fuzz_assert(link->uid == geteuid() && link->process == getpid());
 	fuzz_assert(link->incarnation != 0 && link->answered && link->end == 1);
 	for (unsigned n = 0; n < world->count; n++)
 		fuzz_assert(world->links[n]->pid != link->pid);
 	(void)bytes[0];
 	(void)bytes[PAIR_BYTES - 1];
-	hall_wake(link); /* reads the word */
+	rendezvous_wake(link); /* reads the word */
 	world->links[world->count++] = link;
 }
 
 static void turn(struct world *world)
 {
-	struct hall_link *link;
-	enum hall_event event;
+	struct rendezvous_link *link;
+	enum rendezvous_event event;
 
-	while (hall_turn(world->hall, &link, &event)) {
-		fuzz_assert(event == HALL_CAME || event == HALL_ENDED);
-		if (event == HALL_CAME) {
+	while (rendezvous_turn(world->rendezvous, &link, &event)) {
+		fuzz_assert(event == RENDEZVOUS_CAME || event == RENDEZVOUS_ENDED);
+		if (event == RENDEZVOUS_CAME) {
 			link_came(world, link);
 			continue;
 		}
@@ -208,7 +210,7 @@ static void step(struct world *world, struct script *script)
 	int *client = &world->clients[number];
 
 	if (*client < 0 && what % STEPS != STEP_TURN && what % STEPS != STEP_DROP)
-		*client = client_connect(world->hall);
+		*client = client_connect(world->rendezvous);
 	switch (what % STEPS) {
 	case STEP_CLOSE:
 		if (*client >= 0)
@@ -237,7 +239,7 @@ static void step(struct world *world, struct script *script)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	const struct hall_options options = {.name = "fuzz",
+	const struct rendezvous_options options = {.name = "fuzz",
 		.nid = 7,
 		.pid = OWN_PID,
 		.passing = true,
@@ -246,9 +248,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		.touched = 4096};
 	struct script script = {data, data ? data + size : data};
 	unsigned before = descriptors_count();
-	struct world world = {.hall = hall_open(&options)};
+	struct world world = {.rendezvous = rendezvous_open(&options)};
 
-	fuzz_assert(world.hall);
+	fuzz_assert(world.rendezvous);
 	for (unsigned n = 0; n < CLIENTS; n++)
 		world.clients[n] = -1;
 	while (script.at < script.end)
@@ -256,7 +258,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	turn(&world);
 	while (world.count > 0)
 		link_forget(&world, 0);
-	hall_close(world.hall);
+	rendezvous_close(world.rendezvous);
 	for (unsigned n = 0; n < CLIENTS; n++)
 		if (world.clients[n] >= 0)
 			close(world.clients[n]);

@@ -9,7 +9,7 @@ other one was down since the last operation with it that ended well began; what 
 down since. SCENARIO:
 
     kills       eight processes, of which one is killed by SIGKILL at any moment, AMOUNT times (default 12): while it starts, works
-                or sleeps. No process has more open files or memory at the end than at first, and nothing is left in the hall
+                or sleeps. No process has more open files or memory at the end than at first, and nothing is left in the rendezvous
     stopped     three processes, of which each in turn is stopped for AMOUNT seconds (default 3) while the others send it more than
                 it has room for: nothing fails, and it goes on. How quick the other two are meanwhile, beside a time in which it
                 sleeps, is printed
@@ -402,7 +402,7 @@ class Visited(Shared):
             "setpriv", f"--reuid={posternd.USER}", f"--regid={posternd.USER}", "--clear-groups"]
 
     def left(self):
-        """They have no hall that could be looked into from here."""
+        """They have no rendezvous that could be looked into from here."""
         return []
 
 

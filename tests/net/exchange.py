@@ -111,7 +111,7 @@ class Node(Device):
         return {"PTL_NID": str(self.node(side)), "XDG_RUNTIME_DIR": self.directory}
 
     def left(self):
-        """What processes have left in the hall; one file stays for those to come."""
+        """What processes have left in the rendezvous; one file stays for those to come."""
         return sorted(set(os.listdir(f"{self.directory}/postern/exchange")) - {"lock"})
 
     def close(self):

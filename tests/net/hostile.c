@@ -171,27 +171,27 @@ static void unsealed(void)
 	}
 }
 
-/* --- by a hall */
+/* --- by a rendezvous */
 
 static void wake(void)
 {
-	struct hall_options options = {.name = node,
+	struct rendezvous_options options = {.name = node,
 		.nid = (uint32_t)setting_number_item(SETTING_NID, 0, 0),
-		.pid = HALL_PID_ANY,
+		.pid = RENDEZVOUS_PID_ANY,
 		.frame_size = (uint32_t)setting_number_item(SETTING_MTU, 0, 0) + HEADER,
 		.pair_bytes = pair_bytes(),
 		.touched = pair_bytes_touched()};
-	struct hall *hall = hall_open(&options);
-	struct hall_link *links[MAPS_MOST] = {NULL}, *link;
-	enum hall_event event;
+	struct rendezvous *rendezvous = rendezvous_open(&options);
+	struct rendezvous_link *links[MAPS_MOST] = {NULL}, *link;
+	enum rendezvous_event event;
 
-	if (!hall || count > MAPS_MOST)
-		fail("hall_open");
+	if (!rendezvous || count > MAPS_MOST)
+		fail("rendezvous_open");
 	for (unsigned n = 0; n < count; n++)
-		if (!(links[n] = hall_connect(hall, n + 1)))
-			fail("hall_connect");
+		if (!(links[n] = rendezvous_connect(rendezvous, n + 1)))
+			fail("rendezvous_connect");
 	for (;;) {
-		while (hall_turn(hall, &link, &event))
+		while (rendezvous_turn(rendezvous, &link, &event))
 			;
 		for (unsigned n = 0; n < count; n++)
 			if (links[n]->answered && links[n]->socket >= 0)

@@ -88,7 +88,7 @@ class Daemons(exchange.Veth):
         return super().prefix(side) + ["setpriv", f"--reuid={USER}", f"--regid={USER}", "--clear-groups"]
 
     def home(self):
-        """A directory for halls, of the user."""
+        """A directory for rendezvous, of the user."""
         self.homes.append(tempfile.mkdtemp(prefix="ptn-"))
         os.chown(self.homes[-1], USER, USER)
         return self.homes[-1]

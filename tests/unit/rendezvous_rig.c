@@ -25,36 +25,36 @@ char runtime[64];
 static int standard_error;
 static int log_file; /* that the log goes to during a case */
 
-struct hall *hall_at(const char *name, uint32_t pid)
+struct rendezvous *rendezvous_at(const char *name, uint32_t pid)
 {
-	const struct hall_options options = {.name = name,
+	const struct rendezvous_options options = {.name = name,
 		.nid = NID,
 		.pid = pid,
 		.frame_size = FRAME,
 		.pair_bytes = BYTES,
 		.touched = TOUCHED};
 
-	return hall_open(&options);
+	return rendezvous_open(&options);
 }
 
-struct hall *hall_of(uint32_t pid)
+struct rendezvous *rendezvous_of(uint32_t pid)
 {
-	struct hall *hall = hall_at(NULL, pid);
+	struct rendezvous *rendezvous = rendezvous_at(NULL, pid);
 
-	assert_non_null(hall);
-	assert_int_equal(hall_pid(hall), pid);
-	return hall;
+	assert_non_null(rendezvous);
+	assert_int_equal(rendezvous_pid(rendezvous), pid);
+	return rendezvous;
 }
 
 /* Waits for what must come next. */
-struct hall_link *expect(struct hall *hall, enum hall_event expected)
+struct rendezvous_link *expect(struct rendezvous *rendezvous, enum rendezvous_event expected)
 {
-	struct pollfd set = {.fd = hall_set(hall), .events = POLLIN};
-	struct hall_link *link;
-	enum hall_event event;
+	struct pollfd set = {.fd = rendezvous_set(rendezvous), .events = POLLIN};
+	struct rendezvous_link *link;
+	enum rendezvous_event event;
 
 	for (unsigned n = 0; n < 1000; n++) {
-		if (hall_turn(hall, &link, &event)) {
+		if (rendezvous_turn(rendezvous, &link, &event)) {
 			assert_int_equal(event, expected);
 			return link;
 		}
@@ -101,7 +101,7 @@ int setup(void **state)
 {
 	(void)state;
 	alarm(LIMIT);
-	snprintf(runtime, sizeof(runtime), "/tmp/postern-hall-XXXXXX");
+	snprintf(runtime, sizeof(runtime), "/tmp/postern-rendezvous-XXXXXX");
 	assert_non_null(mkdtemp(runtime));
 	setenv("XDG_RUNTIME_DIR", runtime, 1);
 	fflush(stderr);
@@ -122,25 +122,25 @@ int teardown(void **state)
 	return 0;
 }
 
-int raw_connect(const struct hall *hall)
+int raw_connect(const struct rendezvous *rendezvous)
 {
 	struct sockaddr_un address = {.sun_family = AF_UNIX};
 	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
 
-	snprintf(address.sun_path, sizeof(address.sun_path), "%.90s/%u", hall_path(hall),
-		hall_pid(hall));
+	snprintf(address.sun_path, sizeof(address.sun_path), "%.90s/%u",
+		rendezvous_path(rendezvous), rendezvous_pid(rendezvous));
 	assert_int_equal(connect(fd, (struct sockaddr *)&address, sizeof(address)), 0);
 	return fd;
 }
 
-void expect_nothing(struct hall *hall)
+void expect_nothing(struct rendezvous *rendezvous)
 {
-	struct hall_link *link;
-	enum hall_event event;
+	struct rendezvous_link *link;
+	enum rendezvous_event event;
 
 	/* The first false ends a series, the second one has looked. */
 	for (unsigned n = 0; n < 2; n++)
-		assert_false(hall_turn(hall, &link, &event));
+		assert_false(rendezvous_turn(rendezvous, &link, &event));
 }
 
 bool readable(int fd)
@@ -150,10 +150,10 @@ bool readable(int fd)
 	return poll(&look, 1, 0) == 1;
 }
 
-void forget(struct hall *hall, struct hall_link *link)
+void forget(struct rendezvous *rendezvous, struct rendezvous_link *link)
 {
 	munmap(link->memory, BYTES);
-	hall_drop(hall, link);
+	rendezvous_drop(rendezvous, link);
 }
 
 unsigned descriptors(void)

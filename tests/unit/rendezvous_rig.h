@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* rendezvous_rig.h - halls for tests: each case has a directory of its own, and the log goes to a file.
+/* rendezvous_rig.h - rendezvous for tests: each case has a directory of its own, and the log goes
+ * to a file.
  *
- * CASE() puts setup() and teardown() around a case. The functions are for one thread; hall_at() may
- * also be called by children of the test.
+ * CASE() puts setup() and teardown() around a case. The functions are for one thread;
+ * rendezvous_at() may also be called by children of the test.
  */
-#ifndef HALL_RIG_H
-#define HALL_RIG_H
+#ifndef RENDEZVOUS_RIG_H
+#define RENDEZVOUS_RIG_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -28,21 +29,21 @@ extern char runtime[64]; /* the case's XDG_RUNTIME_DIR */
 int setup(void **state);
 int teardown(void **state);
 
-/* A hall of a node; NULL when it cannot be opened. name: NULL for the node without a name. */
-struct hall *hall_at(const char *name, uint32_t pid);
+/* A rendezvous of a node; NULL when it cannot be opened. name: NULL for the node without a name. */
+struct rendezvous *rendezvous_at(const char *name, uint32_t pid);
 /* The same in the node without a name; it must open, with this process id. */
-struct hall *hall_of(uint32_t pid);
-/* Waits for the hall's next event, which must be the expected one. */
-struct hall_link *expect(struct hall *hall, enum hall_event expected);
-/* Nothing has happened in the hall. */
-void expect_nothing(struct hall *hall);
+struct rendezvous *rendezvous_of(uint32_t pid);
+/* Waits for the rendezvous's next event, which must be the expected one. */
+struct rendezvous_link *expect(struct rendezvous *rendezvous, enum rendezvous_event expected);
+/* Nothing has happened in the rendezvous. */
+void expect_nothing(struct rendezvous *rendezvous);
 /* Drops a link and its memory. */
-void forget(struct hall *hall, struct hall_link *link);
+void forget(struct rendezvous *rendezvous, struct rendezvous_link *link);
 bool readable(int fd);
 /* Entries of /proc/self/fd. */
 unsigned descriptors(void);
-/* A socket connected to the hall as that of a stranger. */
-int raw_connect(const struct hall *hall);
+/* A socket connected to the rendezvous as that of a stranger. */
+int raw_connect(const struct rendezvous *rendezvous);
 /* Returns true if these words were logged during the case. */
 bool log_said(const char *words);
 /* Empties the log. */

@@ -95,23 +95,23 @@ static void event_count_reached__by_successes_or_any_failure(void **state)
 /* N3. */
 static void event_counter_wakes__at_the_least_test(void **state)
 {
-	uint32_t bell;
+	uint32_t futex;
 
 	(void)state;
 	fresh();
 	event_counter_add(&counter, 1, 0);
 	assert_false(event_counter_wakes(&counter));
-	bell = event_counter_enter(&counter, 10);
+	futex = event_counter_enter(&counter, 10);
 	event_counter_enter(&counter, 5);
 	event_counter_enter(&counter, 7);
 	event_counter_add(&counter, 3, 0);
 	assert_false(event_counter_wakes(&counter));
 	event_counter_ring(&counter);
-	assert_int_equal(atomic_load(&counter.bell), bell);
+	assert_int_equal(atomic_load(&counter.futex), futex);
 	event_counter_add(&counter, 1, 0);
 	assert_true(event_counter_wakes(&counter));
 	event_counter_ring(&counter);
-	assert_int_equal(atomic_load(&counter.bell), bell + 1);
+	assert_int_equal(atomic_load(&counter.futex), futex + 1);
 	/* Those whose test was higher enter anew. */
 	event_counter_add(&counter, 100, 0);
 	assert_false(event_counter_wakes(&counter));
@@ -133,14 +133,14 @@ static bool wait_until(uint64_t handle, uint64_t test, struct event_count *count
 {
 	while (event_counter_read(&counter, handle, count)) {
 		struct event_count last;
-		uint32_t bell;
+		uint32_t futex;
 
 		if (event_count_reached(*count, test))
 			return true;
-		bell = event_counter_enter(&counter, test);
+		futex = event_counter_enter(&counter, test);
 		barrier_heavy();
 		if (event_counter_read(&counter, handle, &last) && !event_count_reached(last, test))
-			futex_wait(&counter.bell, bell, UINT64_MAX);
+			futex_wait(&counter.futex, futex, UINT64_MAX);
 		event_counter_leave(&counter);
 	}
 	return false;

@@ -610,7 +610,7 @@ static void engine_poll__rings_the_sleepers_of_every_queue_it_wrote(void **state
 	engine_poll(rig->engine);
 	for (unsigned i = 0; i < 12; i++)
 		assert_true(
-			atomic_load(&segment_queue(rig->segment, handle_index(queues[i]))->bell) >=
+			atomic_load(&segment_queue(rig->segment, handle_index(queues[i]))->futex) >=
 			1);
 }
 
@@ -653,7 +653,7 @@ static void engine_touch__sees_at_once_who_sleeps_where_that_is_cheap(void **sta
 		struct queue *queue = segment_queue(rig->segment, handle_index(queues[i]));
 
 		assert_int_equal(queue->touched, 0);
-		assert_int_equal(atomic_load(&queue->bell), i);
+		assert_int_equal(atomic_load(&queue->futex), i);
 		rig_event(rig, queues[i], EVENT_SEND_START);
 	}
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* test_place.c - tests of pmd-glue/place.c: the directories of halls, as halls open them. */
+/* test_place.c - tests of pmd-glue/place.c: the directories of rendezvous, as rendezvous open
+ * them. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -27,51 +28,51 @@
 
 #define NEWCOMERS 5000u
 
-static void hall_open__refuses_a_wrong_name(void **state)
+static void rendezvous_open__refuses_a_wrong_name(void **state)
 {
 	static const char *const wrong[] = {
 		"a/b", "..", ".", ".x", "a b", "\xc3\xa4", "123456789012345678901234567890123"};
-	struct hall *hall;
+	struct rendezvous *rendezvous;
 
 	(void)state;
 	for (size_t n = 0; n < sizeof(wrong) / sizeof(wrong[0]); n++) {
-		assert_null(hall_at(wrong[n], 1));
+		assert_null(rendezvous_at(wrong[n], 1));
 		assert_non_null(strstr(log_last_error(), "this name is invalid"));
 	}
-	hall = hall_at("12345678901234567890123456789-_.", 1);
-	assert_non_null(hall);
-	hall_close(hall);
+	rendezvous = rendezvous_at("12345678901234567890123456789-_.", 1);
+	assert_non_null(rendezvous);
+	rendezvous_close(rendezvous);
 }
 
-static void hall_open__refuses_a_directory_that_is_not_its_own(void **state)
+static void rendezvous_open__refuses_a_directory_that_is_not_its_own(void **state)
 {
 	char path[128];
-	struct hall *hall;
+	struct rendezvous *rendezvous;
 
 	(void)state;
 	snprintf(path, sizeof(path), "%s/postern", runtime);
 	assert_int_equal(symlink("/tmp", path), 0);
-	assert_null(hall_at(NULL, 1));
+	assert_null(rendezvous_at(NULL, 1));
 	assert_non_null(strstr(log_last_error(), "is no directory"));
 	assert_int_equal(unlink(path), 0);
 	assert_int_equal(mkdir(path, S_IRWXU | S_IXOTH), 0);
-	assert_null(hall_at(NULL, 1));
+	assert_null(rendezvous_at(NULL, 1));
 	assert_non_null(strstr(log_last_error(), "can be entered by other users: close it by"));
 	assert_int_equal(chmod(path, S_IRWXU), 0);
-	hall = hall_of(1);
-	hall_close(hall);
+	rendezvous = rendezvous_of(1);
+	rendezvous_close(rendezvous);
 	if (geteuid() != 0)
 		skip();
 	assert_int_equal(chown(path, NOBODY, NOBODY), 0);
-	assert_null(hall_at(NULL, 1));
+	assert_null(rendezvous_at(NULL, 1));
 	assert_non_null(strstr(log_last_error(), "is a directory of user 65534: remove it, or set "
 						 "XDG_RUNTIME_DIR"));
 }
 
-static void hall_open__reaches_long_paths(void **state)
+static void rendezvous_open__reaches_long_paths(void **state)
 {
 	char path[256], name[120];
-	struct hall *a, *b;
+	struct rendezvous *a, *b;
 
 	(void)state;
 	memset(name, 'x', sizeof(name) - 1);
@@ -79,87 +80,87 @@ static void hall_open__reaches_long_paths(void **state)
 	snprintf(path, sizeof(path), "%s/%s", runtime, name);
 	assert_int_equal(mkdir(path, S_IRWXU), 0);
 	setenv("XDG_RUNTIME_DIR", path, 1);
-	a = hall_of(1);
-	b = hall_of(2);
-	munmap(hall_connect(a, 2)->memory, BYTES);
-	munmap(expect(b, HALL_CAME)->memory, BYTES);
-	hall_close(a);
-	hall_close(b);
+	a = rendezvous_of(1);
+	b = rendezvous_of(2);
+	munmap(rendezvous_connect(a, 2)->memory, BYTES);
+	munmap(expect(b, RENDEZVOUS_CAME)->memory, BYTES);
+	rendezvous_close(a);
+	rendezvous_close(b);
 }
 
 static void place_remove__removes_a_directory_that_nobody_is_in(void **state)
 {
-	struct hall *hall = hall_at("job", 1);
+	struct rendezvous *rendezvous = rendezvous_at("job", 1);
 	char path[PATH_MAX];
 	int child, dead;
 
 	(void)state;
-	assert_non_null(hall);
-	snprintf(path, sizeof(path), "%s", hall_path(hall));
+	assert_non_null(rendezvous);
+	snprintf(path, sizeof(path), "%s", rendezvous_path(rendezvous));
 	child = fork();
 	assert_true(child >= 0);
 	if (child == 0)
-		_exit(hall_at("job", 2) ? 0 : 1); /* leaves its socket behind */
+		_exit(rendezvous_at("job", 2) ? 0 : 1); /* leaves its socket behind */
 	assert_int_equal(waitpid(child, &dead, 0), child);
 	assert_int_equal(dead, 0);
 	place_remove("job");
 	assert_int_equal(access(path, F_OK), 0);
-	hall_close(hall);
+	rendezvous_close(rendezvous);
 	place_remove("job");
 	assert_int_equal(access(path, F_OK), -1);
 	place_remove("job");
 	assert_int_equal(access(path, F_OK), -1);
 }
 
-static void hall_lacks__a_process_that_is_not_in_the_directory(void **state)
+static void rendezvous_lacks__a_process_that_is_not_in_the_directory(void **state)
 {
-	struct hall *a = hall_of(1), *b = hall_of(2);
+	struct rendezvous *a = rendezvous_of(1), *b = rendezvous_of(2);
 	int child, dead;
 
 	(void)state;
-	assert_false(hall_lacks(a, 1));
-	assert_false(hall_lacks(a, 2));
-	assert_true(hall_lacks(a, 3));
-	assert_true(hall_lacks(a, 0));
-	assert_true(hall_lacks(a, UINT32_MAX));
-	hall_close(b);
-	assert_true(hall_lacks(a, 2));
+	assert_false(rendezvous_lacks(a, 1));
+	assert_false(rendezvous_lacks(a, 2));
+	assert_true(rendezvous_lacks(a, 3));
+	assert_true(rendezvous_lacks(a, 0));
+	assert_true(rendezvous_lacks(a, UINT32_MAX));
+	rendezvous_close(b);
+	assert_true(rendezvous_lacks(a, 2));
 	child = fork();
 	assert_true(child >= 0);
 	if (child == 0) {
-		b = hall_of(2);
+		b = rendezvous_of(2);
 		raise(SIGSTOP);
 		_exit(0);
 	}
 	assert_int_equal(waitpid(child, &dead, WUNTRACED), child);
 	assert_true(WIFSTOPPED(dead));
-	assert_false(hall_lacks(a, 2));
+	assert_false(rendezvous_lacks(a, 2));
 	assert_int_equal(kill(child, SIGKILL), 0);
 	assert_int_equal(waitpid(child, &dead, 0), child);
-	assert_true(hall_lacks(a, 2));
-	b = hall_of(2);
-	assert_false(hall_lacks(a, 2));
-	hall_close(b);
-	hall_close(a);
+	assert_true(rendezvous_lacks(a, 2));
+	b = rendezvous_of(2);
+	assert_false(rendezvous_lacks(a, 2));
+	rendezvous_close(b);
+	rendezvous_close(a);
 }
 
 static void place_remove_numbered__leaves_what_is_in_use_or_named_otherwise(void **state)
 {
 	static const char *const names[] = {"job-1", "job-22", "job-", "job-1x", "jobs-1"};
-	struct hall *hall = hall_at("job-333", 1);
+	struct rendezvous *rendezvous = rendezvous_at("job-333", 1);
 	char path[PATH_MAX];
 
 	(void)state;
 	for (unsigned n = 0; n < 5; n++)
-		hall_close(hall_at(names[n], 1));
+		rendezvous_close(rendezvous_at(names[n], 1));
 	place_remove_numbered("job-");
 	for (unsigned n = 0; n < 5; n++) {
 		snprintf(path, sizeof(path), "%s/postern/%s", runtime, names[n]);
 		assert_int_equal(access(path, F_OK), n < 2 ? -1 : 0);
 		place_remove(names[n]);
 	}
-	assert_int_equal(access(hall_path(hall), F_OK), 0);
-	hall_close(hall);
+	assert_int_equal(access(rendezvous_path(rendezvous), F_OK), 0);
+	rendezvous_close(rendezvous);
 	place_remove_numbered("job-");
 	snprintf(path, sizeof(path), "%s/postern/job-333", runtime);
 	assert_int_equal(access(path, F_OK), -1);
@@ -184,11 +185,11 @@ static void place_remove__spares_a_newcomer(void **state)
 	atomic_store(&removing, true);
 	assert_int_equal(pthread_create(&remover, NULL, remover_run, NULL), 0);
 	for (unsigned n = 0; n < NEWCOMERS; n++) {
-		struct hall *hall = hall_at("job", 1);
+		struct rendezvous *rendezvous = rendezvous_at("job", 1);
 
-		assert_non_null(hall);
-		close(raw_connect(hall));
-		hall_close(hall);
+		assert_non_null(rendezvous);
+		close(raw_connect(rendezvous));
+		rendezvous_close(rendezvous);
 	}
 	atomic_store(&removing, false);
 	pthread_join(remover, NULL);
@@ -197,22 +198,22 @@ static void place_remove__spares_a_newcomer(void **state)
 
 static void place_survey__tells_the_living_from_the_dead(void **state)
 {
-	struct hall *hall = hall_of(1);
+	struct rendezvous *rendezvous = rendezvous_of(1);
 	struct place_survey survey;
 	char path[128];
 	int fd;
 
 	(void)state;
 	assert_true(place_survey(NULL, &survey, log_error));
-	assert_string_equal(survey.path, hall_path(hall));
+	assert_string_equal(survey.path, rendezvous_path(rendezvous));
 	assert_int_equal(survey.uid, geteuid());
 	assert_int_equal(survey.living, 1);
 	assert_int_equal(survey.dead + survey.strange + survey.idle, 0);
-	snprintf(path, sizeof(path), "%.90s/77", hall_path(hall));
+	snprintf(path, sizeof(path), "%.90s/77", rendezvous_path(rendezvous));
 	fd = open(path, O_CREAT | O_WRONLY, 0600);
 	assert_true(fd >= 0);
 	close(fd);
-	snprintf(path, sizeof(path), "%.90s/letter", hall_path(hall));
+	snprintf(path, sizeof(path), "%.90s/letter", rendezvous_path(rendezvous));
 	fd = open(path, O_CREAT | O_WRONLY, 0600);
 	close(fd);
 	assert_true(place_survey("another", &survey, log_error));
@@ -225,38 +226,38 @@ static void place_survey__tells_the_living_from_the_dead(void **state)
 	assert_string_equal(survey.idle_one, "another");
 	assert_int_equal(unlink(path), 0);
 	place_remove("another");
-	hall_close(hall);
+	rendezvous_close(rendezvous);
 	assert_false(place_survey("a/b", &survey, log_error));
 }
 
-static void hall_open__goes_to_tmp_otherwise(void **state)
+static void rendezvous_open__goes_to_tmp_otherwise(void **state)
 {
-	struct hall *hall;
+	struct rendezvous *rendezvous;
 	char name[32], expected[64];
 
 	(void)state;
 	setenv("XDG_RUNTIME_DIR", "/proc/nowhere", 1);
-	snprintf(name, sizeof(name), "test-hall-%d", getpid());
-	hall = hall_at(name, HALL_PID_ANY);
-	assert_non_null(hall);
+	snprintf(name, sizeof(name), "test-rendezvous-%d", getpid());
+	rendezvous = rendezvous_at(name, RENDEZVOUS_PID_ANY);
+	assert_non_null(rendezvous);
 	snprintf(expected, sizeof(expected), "/tmp/postern-%u/%s", geteuid(), name);
-	assert_string_equal(hall_path(hall), expected);
-	hall_close(hall);
+	assert_string_equal(rendezvous_path(rendezvous), expected);
+	rendezvous_close(rendezvous);
 	remove_all(expected);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		CASE(hall_open__refuses_a_wrong_name),
-		CASE(hall_open__refuses_a_directory_that_is_not_its_own),
-		CASE(hall_open__reaches_long_paths),
+		CASE(rendezvous_open__refuses_a_wrong_name),
+		CASE(rendezvous_open__refuses_a_directory_that_is_not_its_own),
+		CASE(rendezvous_open__reaches_long_paths),
 		CASE(place_remove__removes_a_directory_that_nobody_is_in),
-		CASE(hall_lacks__a_process_that_is_not_in_the_directory),
+		CASE(rendezvous_lacks__a_process_that_is_not_in_the_directory),
 		CASE(place_remove_numbered__leaves_what_is_in_use_or_named_otherwise),
 		CASE(place_remove__spares_a_newcomer),
 		CASE(place_survey__tells_the_living_from_the_dead),
-		CASE(hall_open__goes_to_tmp_otherwise),
+		CASE(rendezvous_open__goes_to_tmp_otherwise),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -353,15 +353,15 @@ static void queue_ring__rings_only_for_sleepers_and_only_with_events(void **stat
 
 	assert_true(log_value(rig, handle, 1));
 	queue_ring(queue);
-	assert_int_equal(atomic_load(&queue->bell), 0);
+	assert_int_equal(atomic_load(&queue->futex), 0);
 	atomic_store(&queue->sleepers, 1);
 	queue_ring(queue);
-	assert_int_equal(atomic_load(&queue->bell), 1);
+	assert_int_equal(atomic_load(&queue->futex), 1);
 	rig_event(rig, handle, EVENT_ACK);
 	queue_ring(queue);
-	assert_int_equal(atomic_load(&queue->bell), 1);
+	assert_int_equal(atomic_load(&queue->futex), 1);
 	queue_close(queue);
-	assert_int_equal(atomic_load(&queue->bell), 2);
+	assert_int_equal(atomic_load(&queue->futex), 2);
 }
 
 #define CROWD_END 16

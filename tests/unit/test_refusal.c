@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* test_refusal.c - tests of what a hall refuses: peers that break the rules, floods, other users.
- * Covers: pmd-glue/rendezvous.c. */
+/* test_refusal.c - tests of what a rendezvous refuses: peers that break the rules, floods, other
+ * users. Covers: pmd-glue/rendezvous.c. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -86,16 +86,16 @@ static bool raw_ended(int fd)
 	return recv(fd, &answer, sizeof(answer), 0) <= 0;
 }
 
-/* The hall refuses it, and nothing stays; the caller's descriptors are closed. */
-static void refused(struct hall *hall, const struct hello *hello, size_t length, int *fds,
-	unsigned count, const char *words)
+/* The rendezvous refuses it, and nothing stays; the caller's descriptors are closed. */
+static void refused(struct rendezvous *rendezvous, const struct hello *hello, size_t length,
+	int *fds, unsigned count, const char *words)
 {
 	unsigned before = descriptors() - count;
-	int fd = raw_connect(hall);
+	int fd = raw_connect(rendezvous);
 
 	log_forget();
 	raw_send(fd, hello, length, fds, count);
-	expect_nothing(hall);
+	expect_nothing(rendezvous);
 	assert_true(raw_ended(fd));
 	close(fd);
 	for (unsigned n = 0; n < count; n++)
@@ -107,18 +107,18 @@ static void refused(struct hall *hall, const struct hello *hello, size_t length,
 }
 
 /* Once, for this reason and no other. */
-static void assert_counted(const struct hall *hall, enum hall_refusal refusal)
+static void assert_counted(const struct rendezvous *rendezvous, enum rendezvous_refusal refusal)
 {
 	for (unsigned n = 0; n < REFUSALS; n++)
-		assert_int_equal(hall_refused(hall)[n], n == refusal);
+		assert_int_equal(rendezvous_refused(rendezvous)[n], n == refusal);
 }
 
-static void hall_turn__refuses_another_hello(void **state)
+static void rendezvous_turn__refuses_another_hello(void **state)
 {
 	static const struct {
 		struct hello hello;
 		size_t length;
-		enum hall_refusal refusal;
+		enum rendezvous_refusal refusal;
 		const char *words;
 	} cases[] = {
 		{{MAGIC + 1, 1, 1, NID, 9, FRAME, BYTES, 1}, sizeof(struct hello), REFUSED_STRANGE,
@@ -135,7 +135,7 @@ static void hall_turn__refuses_another_hello(void **state)
 			"breaks the protocol"},
 		{{MAGIC, 1, 1, NID, 1, FRAME, BYTES, 1}, sizeof(struct hello), REFUSED_STRANGE,
 			"claims process id 1"},
-		{{MAGIC, 1, 1, NID, HALL_PID_ANY, FRAME, BYTES, 1}, sizeof(struct hello),
+		{{MAGIC, 1, 1, NID, RENDEZVOUS_PID_ANY, FRAME, BYTES, 1}, sizeof(struct hello),
 			REFUSED_STRANGE, "breaks the protocol"},
 		{{MAGIC, 1, 1, NID + 1, 9, FRAME, BYTES, 1}, sizeof(struct hello), REFUSED_NODE,
 			"process id 9 in "},
@@ -150,32 +150,32 @@ static void hall_turn__refuses_another_hello(void **state)
 
 	(void)state;
 	for (size_t n = 0; n < sizeof(cases) / sizeof(cases[0]); n++) {
-		struct hall *hall = hall_of(1);
+		struct rendezvous *rendezvous = rendezvous_of(1);
 		int fds[] = {page_good(), file_make(BYTES, SEALS)};
 
-		refused(hall, &cases[n].hello, cases[n].length, fds, 2, cases[n].words);
-		assert_counted(hall, cases[n].refusal);
-		hall_close(hall);
+		refused(rendezvous, &cases[n].hello, cases[n].length, fds, 2, cases[n].words);
+		assert_counted(rendezvous, cases[n].refusal);
+		rendezvous_close(rendezvous);
 	}
 }
 
 /* Both users read that the sizes of frames differ, also when this process has woken the other. */
-static void hall_connect__tells_what_does_not_fit(void **state)
+static void rendezvous_connect__tells_what_does_not_fit(void **state)
 {
-	struct hall *one = hall_of(1), *two;
-	struct hall_options options = {
+	struct rendezvous *one = rendezvous_of(1), *two;
+	struct rendezvous_options options = {
 		.nid = NID, .pid = 2, .frame_size = 1514, .pair_bytes = BYTES, .touched = TOUCHED};
-	struct hall_link *link;
+	struct rendezvous_link *link;
 
 	(void)state;
-	two = hall_open(&options);
+	two = rendezvous_open(&options);
 	assert_non_null(two);
-	link = hall_connect(two, 1);
+	link = rendezvous_connect(two, 1);
 	assert_non_null(link);
-	hall_wake(link);
-	hall_wake(link);
+	rendezvous_wake(link);
+	rendezvous_wake(link);
 	expect_nothing(one);
-	assert_ptr_equal(expect(two, HALL_ENDED), link);
+	assert_ptr_equal(expect(two, RENDEZVOUS_ENDED), link);
 	assert_true(log_said("process id 2 in"));
 	assert_true(log_said("has frames of 1514 bytes and this process of 9000"));
 	assert_true(log_said("process id 1 in"));
@@ -183,13 +183,13 @@ static void hall_connect__tells_what_does_not_fit(void **state)
 	assert_counted(one, REFUSED_SIZE);
 	assert_counted(two, REFUSED_SIZE);
 	forget(two, link);
-	hall_close(one);
-	hall_close(two);
+	rendezvous_close(one);
+	rendezvous_close(two);
 }
 
-static void hall_turn__refuses_other_descriptors(void **state)
+static void rendezvous_turn__refuses_other_descriptors(void **state)
 {
-	struct hall *hall = hall_of(1);
+	struct rendezvous *rendezvous = rendezvous_of(1);
 	const char *const strange = "", *const memory = "unsealed, of another size or cannot";
 
 	(void)state;
@@ -198,8 +198,8 @@ static void hall_turn__refuses_other_descriptors(void **state)
 		unsigned count = 2;
 		const char *words = memory;
 
-		hall_close(hall);
-		hall = hall_of(1);
+		rendezvous_close(rendezvous);
+		rendezvous = rendezvous_of(1);
 		fds[0] = n == 1   ? file_make(PAGE, 0)
 			 : n == 2 ? file_make(2 * PAGE, SEALS | F_SEAL_FUTURE_WRITE)
 			 : n == 3 ? eventfd(0, 0)
@@ -218,16 +218,16 @@ static void hall_turn__refuses_other_descriptors(void **state)
 				close(fds[count - 1]);
 			words = strange;
 		}
-		refused(hall, &good_hello, sizeof(good_hello), fds, count, words);
-		assert_counted(hall, words == strange ? REFUSED_STRANGE : REFUSED_MEMORY);
+		refused(rendezvous, &good_hello, sizeof(good_hello), fds, count, words);
+		assert_counted(rendezvous, words == strange ? REFUSED_STRANGE : REFUSED_MEMORY);
 	}
 	/* And takes the right ones. */
 	{
-		int fds[] = {page_good(), file_make(BYTES, SEALS)}, fd = raw_connect(hall);
-		struct hall_link *link;
+		int fds[] = {page_good(), file_make(BYTES, SEALS)}, fd = raw_connect(rendezvous);
+		struct rendezvous_link *link;
 
 		raw_send(fd, &good_hello, sizeof(good_hello), fds, 2);
-		link = expect(hall, HALL_CAME);
+		link = expect(rendezvous, RENDEZVOUS_CAME);
 		assert_int_equal(link->pid, 99);
 		/* Descriptors that come with wake-ups are closed. */
 		for (unsigned n = 0; n < 100; n++)
@@ -236,22 +236,22 @@ static void hall_turn__refuses_other_descriptors(void **state)
 			unsigned before = descriptors();
 
 			for (unsigned n = 0; n < 10; n++)
-				expect_nothing(hall);
+				expect_nothing(rendezvous);
 			assert_int_equal(link->wakes_received, 100);
 			assert_int_equal(descriptors(), before);
-			assert_false(readable(hall_set(hall)));
+			assert_false(readable(rendezvous_set(rendezvous)));
 		}
 		close(fd);
-		assert_ptr_equal(expect(hall, HALL_ENDED), link);
-		forget(hall, link);
+		assert_ptr_equal(expect(rendezvous, RENDEZVOUS_ENDED), link);
+		forget(rendezvous, link);
 		close(fds[0]);
 		close(fds[1]);
 	}
-	hall_close(hall);
+	rendezvous_close(rendezvous);
 }
 
 /* S1 and S2 of shared.h: each seal is needed. */
-static void hall_turn__refuses_memory_that_lacks_a_seal(void **state)
+static void rendezvous_turn__refuses_memory_that_lacks_a_seal(void **state)
 {
 	static const int lacking[] = {F_SEAL_SHRINK, F_SEAL_GROW, F_SEAL_SEAL, F_SEAL_FUTURE_WRITE};
 
@@ -260,29 +260,30 @@ static void hall_turn__refuses_memory_that_lacks_a_seal(void **state)
 		const int page = n < 4 ? lacking[n] : 0, memory = n < 4 ? 0 : lacking[n - 4];
 		int fds[] = {file_make(PAGE, (SEALS | F_SEAL_FUTURE_WRITE) & ~page),
 			file_make(BYTES, SEALS & ~memory)};
-		struct hall *hall = hall_of(1);
+		struct rendezvous *rendezvous = rendezvous_of(1);
 
-		refused(hall, &good_hello, sizeof(good_hello), fds, 2,
+		refused(rendezvous, &good_hello, sizeof(good_hello), fds, 2,
 			"unsealed, of another size or cannot");
-		assert_counted(hall, REFUSED_MEMORY);
-		hall_close(hall);
+		assert_counted(rendezvous, REFUSED_MEMORY);
+		rendezvous_close(rendezvous);
 	}
 }
 
 /* A listener that answers wrongly. */
-static void hall_connect__refuses_another_answer(void **state)
+static void rendezvous_connect__refuses_another_answer(void **state)
 {
-	struct hall *hall = hall_of(1);
+	struct rendezvous *rendezvous = rendezvous_of(1);
 	struct sockaddr_un address = {.sun_family = AF_UNIX};
 	int listener = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
 
 	(void)state;
-	snprintf(address.sun_path, sizeof(address.sun_path), "%.90s/99", hall_path(hall));
+	snprintf(address.sun_path, sizeof(address.sun_path), "%.90s/99",
+		rendezvous_path(rendezvous));
 	assert_int_equal(bind(listener, (struct sockaddr *)&address, sizeof(address)), 0);
 	assert_int_equal(listen(listener, 10), 0);
 	for (unsigned n = 0; n < 5; n++) {
 		unsigned before = descriptors();
-		struct hall_link *link = hall_connect(hall, 99);
+		struct rendezvous_link *link = rendezvous_connect(rendezvous, 99);
 		struct hello answer = good_hello;
 		int page = n == 1 ? file_make(PAGE, 0) : page_good();
 		int fd = accept(listener, NULL, NULL);
@@ -296,23 +297,23 @@ static void hall_connect__refuses_another_answer(void **state)
 		/* n == 4: it ends without an answer. */
 		else
 			close(fd);
-		assert_ptr_equal(expect(hall, HALL_ENDED), link);
+		assert_ptr_equal(expect(rendezvous, RENDEZVOUS_ENDED), link);
 		assert_false(link->answered);
-		forget(hall, link);
+		forget(rendezvous, link);
 		close(page);
 		if (n < 4)
 			close(fd);
 		assert_int_equal(descriptors(), before);
 	}
 	close(listener);
-	hall_close(hall);
+	rendezvous_close(rendezvous);
 }
 
-static void hall_turn__lets_floods_pass(void **state)
+static void rendezvous_turn__lets_floods_pass(void **state)
 {
-	struct hall *a = hall_of(1), *b = hall_of(2);
+	struct rendezvous *a = rendezvous_of(1), *b = rendezvous_of(2);
 	unsigned before = descriptors();
-	struct hall_link *link;
+	struct rendezvous_link *link;
 
 	(void)state;
 	for (unsigned n = 0; n < FLOOD; n++) {
@@ -325,24 +326,26 @@ static void hall_turn__lets_floods_pass(void **state)
 			expect_nothing(a);
 	}
 	/* A process that keeps to the rules waits until it has its turn. */
-	assert_non_null(link = hall_connect(b, 1));
+	assert_non_null(link = rendezvous_connect(b, 1));
 	munmap(link->memory, BYTES);
-	munmap(expect(a, HALL_CAME)->memory, BYTES);
-	expect(b, HALL_ANSWERED);
-	hall_drop(b, link);
-	hall_drop(a, expect(a, HALL_ENDED));
+	munmap(expect(a, RENDEZVOUS_CAME)->memory, BYTES);
+	expect(b, RENDEZVOUS_ANSWERED);
+	rendezvous_drop(b, link);
+	rendezvous_drop(a, expect(a, RENDEZVOUS_ENDED));
 	assert_int_equal(descriptors(), before);
-	assert_int_equal(hall_refused(a)[REFUSED_SILENT] + hall_refused(a)[REFUSED_STRANGE], FLOOD);
-	assert_true(hall_refused(a)[REFUSED_STRANGE] >= FLOOD / 3);
-	hall_close(a);
-	hall_close(b);
+	assert_int_equal(
+		rendezvous_refused(a)[REFUSED_SILENT] + rendezvous_refused(a)[REFUSED_STRANGE],
+		FLOOD);
+	assert_true(rendezvous_refused(a)[REFUSED_STRANGE] >= FLOOD / 3);
+	rendezvous_close(a);
+	rendezvous_close(b);
 }
 
 /* The other process refuses this one's link because of its own, which waits behind others. */
-static void hall_turn__finds_its_replacement_behind_a_flood(void **state)
+static void rendezvous_turn__finds_its_replacement_behind_a_flood(void **state)
 {
-	struct hall *low = hall_of(1), *high = hall_of(2);
-	struct hall_link *link = hall_connect(high, 1);
+	struct rendezvous *low = rendezvous_of(1), *high = rendezvous_of(2);
+	struct rendezvous_link *link = rendezvous_connect(high, 1);
 	int fds[HALF_OPEN + 4];
 
 	(void)state;
@@ -350,27 +353,27 @@ static void hall_turn__finds_its_replacement_behind_a_flood(void **state)
 	munmap(link->memory, BYTES);
 	for (unsigned n = 0; n < HALF_OPEN + 4; n++)
 		fds[n] = raw_connect(high);
-	munmap(hall_connect(low, 2)->memory, BYTES);
+	munmap(rendezvous_connect(low, 2)->memory, BYTES);
 	expect_nothing(low);
-	assert_ptr_equal(expect(high, HALL_REPLACED), link);
+	assert_ptr_equal(expect(high, RENDEZVOUS_REPLACED), link);
 	munmap(link->memory, BYTES);
-	expect(low, HALL_ANSWERED);
+	expect(low, RENDEZVOUS_ANSWERED);
 	for (unsigned n = 0; n < HALF_OPEN + 4; n++)
 		close(fds[n]);
-	hall_close(low);
-	hall_close(high);
+	rendezvous_close(low);
+	rendezvous_close(high);
 }
 
-static void hall_turn__ends_half_open_connections(void **state)
+static void rendezvous_turn__ends_half_open_connections(void **state)
 {
-	struct hall *hall = hall_of(1);
+	struct rendezvous *rendezvous = rendezvous_of(1);
 	int fds[HALF_OPEN + 4];
 	unsigned before = descriptors();
 
 	(void)state;
 	for (unsigned n = 0; n < HALF_OPEN + 4; n++) {
-		fds[n] = raw_connect(hall);
-		expect_nothing(hall);
+		fds[n] = raw_connect(rendezvous);
+		expect_nothing(rendezvous);
 	}
 	/* The first ones had to go. */
 	for (unsigned n = 0; n < 4; n++)
@@ -379,22 +382,22 @@ static void hall_turn__ends_half_open_connections(void **state)
 	/* The others have their time. */
 	for (unsigned n = 4; n < HALF_OPEN + 4; n++) {
 		while (!readable(fds[n]))
-			expect_nothing(hall);
+			expect_nothing(rendezvous);
 		assert_true(raw_ended(fds[n]));
 	}
 	for (unsigned n = 0; n < HALF_OPEN + 4; n++)
 		close(fds[n]);
 	assert_int_equal(descriptors(), before);
-	assert_int_equal(hall_refused(hall)[REFUSED_SILENT], HALF_OPEN + 4);
-	hall_close(hall);
+	assert_int_equal(rendezvous_refused(rendezvous)[REFUSED_SILENT], HALF_OPEN + 4);
+	rendezvous_close(rendezvous);
 }
 
 /* An honest process, and no room for what it sends. */
-static void hall_turn__says_that_descriptors_have_run_out(void **state)
+static void rendezvous_turn__says_that_descriptors_have_run_out(void **state)
 {
-	struct hall *hall = hall_of(1);
+	struct rendezvous *rendezvous = rendezvous_of(1);
 	int fds[] = {page_good(), file_make(BYTES, SEALS)};
-	int fd = raw_connect(hall);
+	int fd = raw_connect(rendezvous);
 	struct rlimit files, few;
 
 	(void)state;
@@ -406,20 +409,20 @@ static void hall_turn__says_that_descriptors_have_run_out(void **state)
 	close((int)few.rlim_cur);
 	few.rlim_cur++; /* for the connection alone */
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
-	expect_nothing(hall);
+	expect_nothing(rendezvous);
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &files), 0);
 	assert_true(log_said("the descriptors that it sends find no room here"));
 	assert_true(log_said("ulimit -n"));
-	assert_counted(hall, REFUSED_RESOURCES);
+	assert_counted(rendezvous, REFUSED_RESOURCES);
 	close(fd);
 	close(fds[0]);
 	close(fds[1]);
-	hall_close(hall);
+	rendezvous_close(rendezvous);
 }
 
-static void hall_connect__stops_at_the_most_links(void **state)
+static void rendezvous_connect__stops_at_the_most_links(void **state)
 {
-	struct hall *hall = hall_of(1), *other = hall_of(2);
+	struct rendezvous *rendezvous = rendezvous_of(1), *other = rendezvous_of(2);
 	struct rlimit files;
 	int fds[] = {page_good(), file_make(BYTES, SEALS)};
 	static int peers[LINKS];
@@ -435,45 +438,45 @@ static void hall_connect__stops_at_the_most_links(void **state)
 		struct hello hello = good_hello;
 
 		hello.pid = 100 + n;
-		peers[n] = raw_connect(hall);
+		peers[n] = raw_connect(rendezvous);
 		raw_send(peers[n], &hello, sizeof(hello), fds, 2);
-		munmap(expect(hall, HALL_CAME)->memory, BYTES);
+		munmap(expect(rendezvous, RENDEZVOUS_CAME)->memory, BYTES);
 	}
-	assert_null(hall_connect(hall, 2));
+	assert_null(rendezvous_connect(rendezvous, 2));
 	assert_true(log_said("1024"));
-	munmap(hall_connect(other, 1)->memory, BYTES);
-	expect_nothing(hall);
-	hall_drop(other, expect(other, HALL_ENDED));
+	munmap(rendezvous_connect(other, 1)->memory, BYTES);
+	expect_nothing(rendezvous);
+	rendezvous_drop(other, expect(other, RENDEZVOUS_ENDED));
 	for (unsigned n = 0; n < LINKS; n++)
 		close(peers[n]);
 	for (unsigned n = 0; n < LINKS; n++)
-		hall_drop(hall, expect(hall, HALL_ENDED));
+		rendezvous_drop(rendezvous, expect(rendezvous, RENDEZVOUS_ENDED));
 	assert_int_equal(descriptors(), before);
 	close(fds[0]);
 	close(fds[1]);
-	hall_close(hall);
-	hall_close(other);
+	rendezvous_close(rendezvous);
+	rendezvous_close(other);
 }
 
 /* --- other users --- */
 
 /* Were the directory open to others, they would be refused nevertheless. */
-static void hall_turn__refuses_processes_of_other_users(void **state)
+static void rendezvous_turn__refuses_processes_of_other_users(void **state)
 {
 	static const char *const opened[] = {"", "/postern", "/postern/default"};
 	char path[128];
-	struct hall *hall;
+	struct rendezvous *rendezvous;
 	pid_t child;
 
 	(void)state;
 	if (geteuid() != 0)
 		skip();
-	hall = hall_of(1);
+	rendezvous = rendezvous_of(1);
 	for (unsigned n = 0; n < 3; n++) {
 		snprintf(path, sizeof(path), "%s%s", runtime, opened[n]);
 		assert_int_equal(chmod(path, S_IRWXU | S_IXGRP | S_IXOTH), 0);
 	}
-	snprintf(path, sizeof(path), "%s/1", hall_path(hall));
+	snprintf(path, sizeof(path), "%s/1", rendezvous_path(rendezvous));
 	assert_int_equal(chmod(path, S_IRWXU | S_IRWXG | S_IRWXO), 0);
 	child = fork();
 	assert_true(child >= 0);
@@ -483,34 +486,34 @@ static void hall_turn__refuses_processes_of_other_users(void **state)
 		alarm(LIMIT);
 		if (setuid(NOBODY) != 0)
 			_exit(2);
-		fd = raw_connect(hall);
+		fd = raw_connect(rendezvous);
 		raw_send(fd, &good_hello, sizeof(good_hello), fds, 2);
 		_exit(raw_ended(fd) ? 0 : 1);
 	}
 	for (int status, ended = 0; !ended;) {
-		expect_nothing(hall);
+		expect_nothing(rendezvous);
 		ended = waitpid(child, &status, WNOHANG) == child;
 		if (ended)
 			assert_int_equal(status, 0);
 	}
 	assert_true(log_said("of user 65534 in"));
-	hall_close(hall);
+	rendezvous_close(rendezvous);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		CASE(hall_turn__refuses_another_hello),
-		CASE(hall_connect__tells_what_does_not_fit),
-		CASE(hall_turn__refuses_other_descriptors),
-		CASE(hall_turn__refuses_memory_that_lacks_a_seal),
-		CASE(hall_connect__refuses_another_answer),
-		CASE(hall_turn__lets_floods_pass),
-		CASE(hall_turn__finds_its_replacement_behind_a_flood),
-		CASE(hall_turn__ends_half_open_connections),
-		CASE(hall_turn__says_that_descriptors_have_run_out),
-		CASE(hall_connect__stops_at_the_most_links),
-		CASE(hall_turn__refuses_processes_of_other_users),
+		CASE(rendezvous_turn__refuses_another_hello),
+		CASE(rendezvous_connect__tells_what_does_not_fit),
+		CASE(rendezvous_turn__refuses_other_descriptors),
+		CASE(rendezvous_turn__refuses_memory_that_lacks_a_seal),
+		CASE(rendezvous_connect__refuses_another_answer),
+		CASE(rendezvous_turn__lets_floods_pass),
+		CASE(rendezvous_turn__finds_its_replacement_behind_a_flood),
+		CASE(rendezvous_turn__ends_half_open_connections),
+		CASE(rendezvous_turn__says_that_descriptors_have_run_out),
+		CASE(rendezvous_connect__stops_at_the_most_links),
+		CASE(rendezvous_turn__refuses_processes_of_other_users),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* test_rendezvous.c - tests of pmd-glue/rendezvous.c: halls of one program, and of programs that are killed.
- * Covers: pmd-glue/rendezvous.c, pmd-glue/place.c, pmd-glue/shared.c. */
+/* test_rendezvous.c - tests of pmd-glue/rendezvous.c: rendezvous of one program, and of programs
+ * that are killed. Covers: pmd-glue/rendezvous.c, pmd-glue/place.c, pmd-glue/shared.c. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -49,98 +49,98 @@ static unsigned mappings(void)
 	return count;
 }
 
-static bool has_socket(const struct hall *hall, uint32_t pid)
+static bool has_socket(const struct rendezvous *rendezvous, uint32_t pid)
 {
 	char path[128];
 	struct stat status;
 
-	snprintf(path, sizeof(path), "%s/%u", hall_path(hall), pid);
+	snprintf(path, sizeof(path), "%s/%u", rendezvous_path(rendezvous), pid);
 	return lstat(path, &status) == 0 && S_ISSOCK(status.st_mode);
 }
 
 /* --- two that keep to the rules --- */
 
-static void hall_connect__gives_both_the_same_memory(void **state)
+static void rendezvous_connect__gives_both_the_same_memory(void **state)
 {
-	struct hall *a = hall_of(1), *b = hall_of(2);
-	struct hall_link *to_b, *to_a;
+	struct rendezvous *a = rendezvous_of(1), *b = rendezvous_of(2);
+	struct rendezvous_link *to_b, *to_a;
 
 	(void)state;
-	assert_string_equal(hall_path(a), hall_path(b));
-	to_b = hall_connect(a, 2);
+	assert_string_equal(rendezvous_path(a), rendezvous_path(b));
+	to_b = rendezvous_connect(a, 2);
 	assert_non_null(to_b);
 	assert_int_equal(to_b->end, 0);
 	assert_false(to_b->answered);
 	/* It is used before there is an answer. */
 	strcpy(to_b->memory, "frame");
-	to_a = expect(b, HALL_CAME);
+	to_a = expect(b, RENDEZVOUS_CAME);
 	assert_int_equal(to_a->pid, 1);
 	assert_int_equal(to_a->uid, geteuid());
 	assert_int_equal(to_a->end, 1);
 	assert_true(to_a->answered);
 	assert_string_equal(to_a->memory, "frame");
-	assert_ptr_equal(expect(a, HALL_ANSWERED), to_b);
+	assert_ptr_equal(expect(a, RENDEZVOUS_ANSWERED), to_b);
 	assert_true(to_b->answered);
 	((char *)to_a->memory)[BYTES - 1] = 'x';
 	assert_int_equal(((char *)to_b->memory)[BYTES - 1], 'x');
 	expect_nothing(a);
 	expect_nothing(b);
 	forget(a, to_b);
-	assert_ptr_equal(expect(b, HALL_ENDED), to_a);
+	assert_ptr_equal(expect(b, RENDEZVOUS_ENDED), to_a);
 	/* Frames in the ring can still be read. */
 	assert_string_equal(to_a->memory, "frame");
 	forget(b, to_a);
-	hall_close(a);
-	hall_close(b);
+	rendezvous_close(a);
+	rendezvous_close(b);
 }
 
-static void hall_connect__finds_nobody(void **state)
+static void rendezvous_connect__finds_nobody(void **state)
 {
-	struct hall *a = hall_of(1), *b = hall_of(2);
+	struct rendezvous *a = rendezvous_of(1), *b = rendezvous_of(2);
 
 	(void)state;
-	assert_null(hall_connect(a, 3));
+	assert_null(rendezvous_connect(a, 3));
 	assert_int_equal(errno, ENOENT);
-	hall_close(b);
-	assert_null(hall_connect(a, 2));
+	rendezvous_close(b);
+	assert_null(rendezvous_connect(a, 2));
 	assert_int_equal(errno, ENOENT);
-	hall_close(a);
+	rendezvous_close(a);
 	/* That is nothing to complain of. */
 	assert_false(log_said("node"));
 }
 
-static void hall_wake__wakes_who_has_not_answered_or_sleeps(void **state)
+static void rendezvous_wake__wakes_who_has_not_answered_or_sleeps(void **state)
 {
-	struct hall *a = hall_of(1), *b = hall_of(2);
-	struct hall_link *to_b, *to_a;
+	struct rendezvous *a = rendezvous_of(1), *b = rendezvous_of(2);
+	struct rendezvous_link *to_b, *to_a;
 
 	(void)state;
-	to_b = hall_connect(a, 2);
-	to_a = expect(b, HALL_CAME);
+	to_b = rendezvous_connect(a, 2);
+	to_a = expect(b, RENDEZVOUS_CAME);
 	expect_nothing(b);
-	hall_wake(to_b);
-	assert_true(readable(hall_set(b)));
+	rendezvous_wake(to_b);
+	assert_true(readable(rendezvous_set(b)));
 	expect_nothing(b);
-	assert_false(readable(hall_set(b)));
-	assert_ptr_equal(expect(a, HALL_ANSWERED), to_b);
-	hall_wake(to_b);
-	assert_false(readable(hall_set(b)));
-	if (!hall_sleep(b, true))
+	assert_false(readable(rendezvous_set(b)));
+	assert_ptr_equal(expect(a, RENDEZVOUS_ANSWERED), to_b);
+	rendezvous_wake(to_b);
+	assert_false(readable(rendezvous_set(b)));
+	if (!rendezvous_sleep(b, true))
 		skip();
-	hall_wake(to_b);
-	assert_true(readable(hall_set(b)));
+	rendezvous_wake(to_b);
+	assert_true(readable(rendezvous_set(b)));
 	/* Nothing is taken off in a sleep: the owner would not wake. */
 	expect_nothing(b);
-	assert_true(readable(hall_set(b)));
-	assert_true(hall_sleep(b, false));
+	assert_true(readable(rendezvous_set(b)));
+	assert_true(rendezvous_sleep(b, false));
 	expect_nothing(b);
-	assert_false(readable(hall_set(b)));
+	assert_false(readable(rendezvous_set(b)));
 	/* One message for each sleep. */
-	assert_true(hall_sleep(b, true));
-	assert_false(readable(hall_set(b)));
-	hall_wake(to_b);
-	hall_wake(to_b);
-	assert_true(hall_sleep(b, false));
+	assert_true(rendezvous_sleep(b, true));
+	assert_false(readable(rendezvous_set(b)));
+	rendezvous_wake(to_b);
+	rendezvous_wake(to_b);
+	assert_true(rendezvous_sleep(b, false));
 	{
 		char byte;
 
@@ -149,14 +149,14 @@ static void hall_wake__wakes_who_has_not_answered_or_sleeps(void **state)
 	}
 	forget(a, to_b);
 	forget(b, to_a);
-	hall_close(a);
-	hall_close(b);
+	rendezvous_close(a);
+	rendezvous_close(b);
 }
 
 /* One of two that connect to each other at random moments, and drop what they have. */
 struct side {
-	struct hall *hall;
-	struct hall_link *link;
+	struct rendezvous *rendezvous;
+	struct rendezvous_link *link;
 	void *memory; /* of the link */
 	unsigned ends;
 	unsigned replaced;
@@ -166,10 +166,10 @@ static void side_connect(struct side *side, uint32_t pid)
 {
 	if (side->link)
 		return;
-	side->link = hall_connect(side->hall, pid);
+	side->link = rendezvous_connect(side->rendezvous, pid);
 	assert_non_null(side->link);
 	side->memory = side->link->memory;
-	*(uint32_t *)side->memory = hall_pid(side->hall);
+	*(uint32_t *)side->memory = rendezvous_pid(side->rendezvous);
 }
 
 static void side_drop(struct side *side)
@@ -177,34 +177,35 @@ static void side_drop(struct side *side)
 	if (!side->link)
 		return;
 	munmap(side->memory, BYTES);
-	hall_drop(side->hall, side->link);
+	rendezvous_drop(side->rendezvous, side->link);
 	side->link = NULL;
 }
 
 static void side_turn(struct side *side)
 {
-	struct hall_link *link;
-	enum hall_event event;
+	struct rendezvous_link *link;
+	enum rendezvous_event event;
 
-	while (hall_turn(side->hall, &link, &event)) {
+	while (rendezvous_turn(side->rendezvous, &link, &event)) {
 		switch (event) {
-		case HALL_CAME:
+		case RENDEZVOUS_CAME:
 			assert_null(side->link);
 			side->link = link;
 			side->memory = link->memory;
 			break;
-		case HALL_ANSWERED:
+		case RENDEZVOUS_ANSWERED:
 			assert_ptr_equal(side->link, link);
 			break;
-		case HALL_REPLACED:
+		case RENDEZVOUS_REPLACED:
 			assert_ptr_equal(side->link, link);
 			assert_ptr_not_equal(side->memory, link->memory);
-			assert_int_equal(*(uint32_t *)side->memory, hall_pid(side->hall));
+			assert_int_equal(
+				*(uint32_t *)side->memory, rendezvous_pid(side->rendezvous));
 			munmap(side->memory, BYTES);
 			side->memory = link->memory;
 			side->replaced++;
 			break;
-		case HALL_ENDED:
+		case RENDEZVOUS_ENDED:
 			assert_ptr_equal(side->link, link);
 			side_drop(side);
 			side->ends++;
@@ -227,9 +228,9 @@ static void sides_check(struct side *sides)
 	assert_int_equal(((uint32_t *)sides[0].memory)[8], 2);
 }
 
-static void hall_turn__joins_two_that_connect_to_each_other(void **state)
+static void rendezvous_turn__joins_two_that_connect_to_each_other(void **state)
 {
-	struct side sides[2] = {{.hall = hall_of(5)}, {.hall = hall_of(3)}};
+	struct side sides[2] = {{.rendezvous = rendezvous_of(5)}, {.rendezvous = rendezvous_of(3)}};
 	uint64_t seed = 1;
 	unsigned files = descriptors(), maps = mappings();
 
@@ -240,11 +241,11 @@ static void hall_turn__joins_two_that_connect_to_each_other(void **state)
 			struct side *side = &sides[what % 2];
 
 			if (what < 2)
-				side_connect(side, hall_pid(sides[1 - what].hall));
+				side_connect(side, rendezvous_pid(sides[1 - what].rendezvous));
 			else
 				side_turn(side);
 		}
-		side_connect(&sides[n % 2], hall_pid(sides[1 - n % 2].hall));
+		side_connect(&sides[n % 2], rendezvous_pid(sides[1 - n % 2].rendezvous));
 		for (unsigned turn = 0; turn < 4; turn++)
 			side_turn(&sides[turn % 2]);
 		sides_check(sides);
@@ -254,7 +255,7 @@ static void hall_turn__joins_two_that_connect_to_each_other(void **state)
 		if (random_next(&seed) % 2 == 0) {
 			unsigned back = sides[0].link ? 1 : 0;
 
-			side_connect(&sides[back], hall_pid(sides[1 - back].hall));
+			side_connect(&sides[back], rendezvous_pid(sides[1 - back].rendezvous));
 		}
 		for (unsigned turn = 0; turn < 4; turn++)
 			side_turn(&sides[turn % 2]);
@@ -271,96 +272,96 @@ static void hall_turn__joins_two_that_connect_to_each_other(void **state)
 	assert_int_equal(sides[1].replaced, 0);
 	assert_int_equal(descriptors(), files);
 	assert_true(mappings() < maps + COLLISIONS / 10); /* sanitizers have their own */
-	hall_close(sides[0].hall);
-	hall_close(sides[1].hall);
+	rendezvous_close(sides[0].rendezvous);
+	rendezvous_close(sides[1].rendezvous);
 }
 
 /* A series of calls ends although there is always something new. */
-static void hall_turn__looks_once_in_a_series(void **state)
+static void rendezvous_turn__looks_once_in_a_series(void **state)
 {
-	struct hall *a = hall_of(1), *b = hall_of(2), *c = hall_of(3);
-	struct hall_link *link;
-	enum hall_event event;
+	struct rendezvous *a = rendezvous_of(1), *b = rendezvous_of(2), *c = rendezvous_of(3);
+	struct rendezvous_link *link;
+	enum rendezvous_event event;
 
 	(void)state;
-	munmap(hall_connect(b, 1)->memory, BYTES);
-	assert_true(hall_turn(a, &link, &event));
+	munmap(rendezvous_connect(b, 1)->memory, BYTES);
+	assert_true(rendezvous_turn(a, &link, &event));
 	munmap(link->memory, BYTES);
-	munmap(hall_connect(c, 1)->memory, BYTES);
-	assert_false(hall_turn(a, &link, &event));
-	assert_true(hall_turn(a, &link, &event));
+	munmap(rendezvous_connect(c, 1)->memory, BYTES);
+	assert_false(rendezvous_turn(a, &link, &event));
+	assert_true(rendezvous_turn(a, &link, &event));
 	assert_int_equal(link->pid, 3);
 	munmap(link->memory, BYTES);
-	hall_close(a);
-	hall_close(b);
-	hall_close(c);
+	rendezvous_close(a);
+	rendezvous_close(b);
+	rendezvous_close(c);
 }
 
 /* A process that has come again under its process id. */
-static void hall_turn__ends_an_old_life_before_a_new_one_comes(void **state)
+static void rendezvous_turn__ends_an_old_life_before_a_new_one_comes(void **state)
 {
-	struct hall *a = hall_of(1), *b = hall_of(2);
-	struct hall_link *old, *new;
+	struct rendezvous *a = rendezvous_of(1), *b = rendezvous_of(2);
+	struct rendezvous_link *old, *new;
 
 	(void)state;
 	for (unsigned n = 0; n < 2; n++) {
 		if (n == 0) {
-			munmap(hall_connect(b, 1)->memory, BYTES);
-			old = expect(a, HALL_CAME);
+			munmap(rendezvous_connect(b, 1)->memory, BYTES);
+			old = expect(a, RENDEZVOUS_CAME);
 		} else {
-			old = hall_connect(a, 2);
-			munmap(expect(b, HALL_CAME)->memory, BYTES);
+			old = rendezvous_connect(a, 2);
+			munmap(expect(b, RENDEZVOUS_CAME)->memory, BYTES);
 		}
-		hall_close(b);
-		b = hall_of(2);
-		munmap(hall_connect(b, 1)->memory, BYTES);
+		rendezvous_close(b);
+		b = rendezvous_of(2);
+		munmap(rendezvous_connect(b, 1)->memory, BYTES);
 		if (n == 1)
-			assert_ptr_equal(expect(a, HALL_ANSWERED), old);
-		assert_ptr_equal(expect(a, HALL_ENDED), old);
-		new = expect(a, HALL_CAME);
+			assert_ptr_equal(expect(a, RENDEZVOUS_ANSWERED), old);
+		assert_ptr_equal(expect(a, RENDEZVOUS_ENDED), old);
+		new = expect(a, RENDEZVOUS_CAME);
 		assert_ptr_not_equal(new, old);
 		assert_int_equal(new->pid, 2);
 		forget(a, old);
 		forget(a, new);
-		hall_close(b);
-		b = hall_of(2);
+		rendezvous_close(b);
+		b = rendezvous_of(2);
 	}
-	hall_close(a);
-	hall_close(b);
+	rendezvous_close(a);
+	rendezvous_close(b);
 }
 
-static void hall_connect__leaves_nothing_behind(void **state)
+static void rendezvous_connect__leaves_nothing_behind(void **state)
 {
-	struct hall *a = hall_of(1), *b = hall_of(2);
+	struct rendezvous *a = rendezvous_of(1), *b = rendezvous_of(2);
 	unsigned files = 0, maps = 0;
 
 	(void)state;
 	for (unsigned n = 0; n < ATTACHES; n++) {
-		struct hall_link *to_b, *to_a;
+		struct rendezvous_link *to_b, *to_a;
 
 		if (n == 1) {
 			files = descriptors();
 			maps = mappings();
 		}
-		to_b = hall_connect(a, 2);
+		to_b = rendezvous_connect(a, 2);
 		assert_non_null(to_b);
-		to_a = expect(b, HALL_CAME);
-		expect(a, HALL_ANSWERED);
+		to_a = expect(b, RENDEZVOUS_CAME);
+		expect(a, RENDEZVOUS_ANSWERED);
 		/* A link has a socket, and nothing else. */
 		if (n > 0 && n < 10)
 			assert_int_equal(descriptors(), files + 2);
 		forget(n % 2 ? a : b, n % 2 ? to_b : to_a);
-		expect(n % 2 ? b : a, HALL_ENDED);
+		expect(n % 2 ? b : a, RENDEZVOUS_ENDED);
 		forget(n % 2 ? b : a, n % 2 ? to_a : to_b);
 	}
 	assert_int_equal(descriptors(), files);
 	assert_true(mappings() < maps + COLLISIONS / 10); /* sanitizers have their own */
-	hall_close(a);
-	hall_close(b);
+	rendezvous_close(a);
+	rendezvous_close(b);
 }
 
 /* A child of this process has none of these links' sockets, and all of these files. */
-static bool child_has(struct hall_link *const *links, const int *files, unsigned count)
+static bool child_has(struct rendezvous_link *const *links, const int *files, unsigned count)
 {
 	int status;
 	pid_t child = fork();
@@ -379,48 +380,49 @@ static bool child_has(struct hall_link *const *links, const int *files, unsigned
 	return status == 0;
 }
 
-/* Of each link that is left the hall still knows the socket, and it has forgotten those of the
- * others: a file that has the number of a dropped link's socket is no business of the hall's. */
-static void hall_drop__leaves_the_other_links_as_they_are(void **state)
+/* Of each link that is left the rendezvous still knows the socket, and it has forgotten those of
+ * the others: a file that has the number of a dropped link's socket is no business of the
+ * rendezvous's. */
+static void rendezvous_drop__leaves_the_other_links_as_they_are(void **state)
 {
 	enum { LINKS = 4 };
 	static const unsigned order[LINKS] = {0, 3, 2, 1};
-	struct hall *hall = hall_of(1), *others[LINKS];
-	struct hall_link *links[LINKS], *ends[LINKS];
+	struct rendezvous *rendezvous = rendezvous_of(1), *others[LINKS];
+	struct rendezvous_link *links[LINKS], *ends[LINKS];
 	int files[LINKS];
 
 	(void)state;
 	for (unsigned n = 0; n < LINKS; n++) {
-		others[n] = hall_of(2 + n);
-		links[n] = hall_connect(hall, 2 + n);
-		ends[n] = expect(others[n], HALL_CAME);
-		assert_ptr_equal(expect(hall, HALL_ANSWERED), links[n]);
+		others[n] = rendezvous_of(2 + n);
+		links[n] = rendezvous_connect(rendezvous, 2 + n);
+		ends[n] = expect(others[n], RENDEZVOUS_CAME);
+		assert_ptr_equal(expect(rendezvous, RENDEZVOUS_ANSWERED), links[n]);
 	}
 	for (unsigned n = 0; n < LINKS; n++) {
 		unsigned which = order[n];
 		int number = links[which]->socket;
 
 		assert_true(child_has(links, files, LINKS));
-		forget(hall, links[which]);
+		forget(rendezvous, links[which]);
 		links[which] = NULL;
 		files[which] = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, number);
 		assert_int_equal(files[which], number);
-		assert_ptr_equal(expect(others[which], HALL_ENDED), ends[which]);
+		assert_ptr_equal(expect(others[which], RENDEZVOUS_ENDED), ends[which]);
 		assert_true(child_has(links, files, LINKS));
 	}
 	for (unsigned n = 0; n < LINKS; n++) {
 		close(files[n]);
 		forget(others[n], ends[n]);
-		hall_close(others[n]);
+		rendezvous_close(others[n]);
 	}
-	hall_close(hall);
+	rendezvous_close(rendezvous);
 }
 
 /* --- sleep --- */
 
 struct sleeper {
-	struct hall *hall;
-	struct hall_link *link;
+	struct rendezvous *rendezvous;
+	struct rendezvous_link *link;
 	_Atomic uint32_t *mine, *other; /* numbers in the memory */
 	bool lost;
 };
@@ -429,42 +431,43 @@ struct sleeper {
 static void *sleeper_run(void *context)
 {
 	struct sleeper *sleeper = context;
-	struct pollfd set = {.fd = hall_set(sleeper->hall), .events = POLLIN};
+	struct pollfd set = {.fd = rendezvous_set(sleeper->rendezvous), .events = POLLIN};
 
 	for (uint32_t n = 1; n <= SLEEPS && !sleeper->lost; n++) {
-		struct hall_link *link;
-		enum hall_event event;
+		struct rendezvous_link *link;
+		enum rendezvous_event event;
 
 		while (atomic_load_explicit(sleeper->other, memory_order_acquire) < n - 1) {
-			if (hall_sleep(sleeper->hall, true) &&
+			if (rendezvous_sleep(sleeper->rendezvous, true) &&
 				atomic_load_explicit(sleeper->other, memory_order_acquire) <
 					n - 1 &&
 				poll(&set, 1, WAIT) != 1) {
 				sleeper->lost = true;
 				break;
 			}
-			hall_sleep(sleeper->hall, false);
-			while (hall_turn(sleeper->hall, &link, &event))
+			rendezvous_sleep(sleeper->rendezvous, false);
+			while (rendezvous_turn(sleeper->rendezvous, &link, &event))
 				sleeper->lost = true;
 		}
 		atomic_store_explicit(sleeper->mine, n, memory_order_release);
-		hall_wake(sleeper->link);
+		rendezvous_wake(sleeper->link);
 	}
 	return NULL;
 }
 
-static void hall_sleep__misses_no_call(void **state)
+static void rendezvous_sleep__misses_no_call(void **state)
 {
-	struct sleeper sleepers[2] = {{.hall = hall_of(1)}, {.hall = hall_of(2)}};
+	struct sleeper sleepers[2] = {
+		{.rendezvous = rendezvous_of(1)}, {.rendezvous = rendezvous_of(2)}};
 	pthread_t thread;
 
 	(void)state;
-	if (!hall_sleep(sleepers[0].hall, true))
+	if (!rendezvous_sleep(sleepers[0].rendezvous, true))
 		skip();
-	hall_sleep(sleepers[0].hall, false);
-	sleepers[0].link = hall_connect(sleepers[0].hall, 2);
-	sleepers[1].link = expect(sleepers[1].hall, HALL_CAME);
-	expect(sleepers[0].hall, HALL_ANSWERED);
+	rendezvous_sleep(sleepers[0].rendezvous, false);
+	sleepers[0].link = rendezvous_connect(sleepers[0].rendezvous, 2);
+	sleepers[1].link = expect(sleepers[1].rendezvous, RENDEZVOUS_CAME);
+	expect(sleepers[0].rendezvous, RENDEZVOUS_ANSWERED);
 	for (unsigned n = 0; n < 2; n++) {
 		sleepers[n].mine = (_Atomic uint32_t *)sleepers[n].link->memory + 64 * n;
 		sleepers[n].other = (_Atomic uint32_t *)sleepers[n].link->memory + 64 * (1 - n);
@@ -475,63 +478,64 @@ static void hall_sleep__misses_no_call(void **state)
 	assert_false(sleepers[0].lost || sleepers[1].lost);
 	for (unsigned n = 0; n < 2; n++) {
 		munmap(sleepers[n].link->memory, BYTES);
-		hall_close(sleepers[n].hall);
+		rendezvous_close(sleepers[n].rendezvous);
 	}
 }
 
 /* --- process ids and the end of processes --- */
 
-static void hall_open__refuses_a_process_id_in_use(void **state)
+static void rendezvous_open__refuses_a_process_id_in_use(void **state)
 {
-	struct hall *hall = hall_of(7), *other;
+	struct rendezvous *rendezvous = rendezvous_of(7), *other;
 	char sentence[256];
 
 	(void)state;
-	assert_null(hall_at(NULL, 7));
+	assert_null(rendezvous_at(NULL, 7));
 	snprintf(sentence, sizeof(sentence),
 		"node: process id 7 is in use in %s/postern/default: choose another, or "
 		"PTL_PID_ANY",
 		runtime);
 	assert_string_equal(log_last_error(), sentence);
-	/* In another hall it is free. */
-	other = hall_at("ci", 7);
+	/* In another rendezvous it is free. */
+	other = rendezvous_at("ci", 7);
 	assert_non_null(other);
-	assert_null(hall_connect(other, 7 + 1));
-	hall_close(other);
-	hall_close(hall);
-	hall_close(hall_of(7));
+	assert_null(rendezvous_connect(other, 7 + 1));
+	rendezvous_close(other);
+	rendezvous_close(rendezvous);
+	rendezvous_close(rendezvous_of(7));
 }
 
-static void hall_open__says_nothing_of_a_process_id_that_is_tried(void **state)
+static void rendezvous_open__says_nothing_of_a_process_id_that_is_tried(void **state)
 {
-	struct hall *a = hall_of(5);
+	struct rendezvous *a = rendezvous_of(5);
 
 	(void)state;
 	log_clear_error();
 	glue_pid_try(true);
-	assert_null(hall_at(NULL, 5));
+	assert_null(rendezvous_at(NULL, 5));
 	glue_pid_try(false);
 	assert_true(glue_pid_is_taken());
 	assert_string_equal(log_last_error(), "");
-	hall_close(a);
+	rendezvous_close(a);
 }
 
-static void hall_open__finds_a_free_process_id(void **state)
+static void rendezvous_open__finds_a_free_process_id(void **state)
 {
-	struct hall *first = hall_at("", HALL_PID_ANY), *second = hall_at(NULL, HALL_PID_ANY);
+	struct rendezvous *first = rendezvous_at("", RENDEZVOUS_PID_ANY),
+			  *second = rendezvous_at(NULL, RENDEZVOUS_PID_ANY);
 
 	(void)state;
 	assert_non_null(first);
 	assert_non_null(second);
-	assert_int_equal(hall_pid(first), getpid());
-	assert_int_not_equal(hall_pid(second), getpid());
-	assert_non_null(hall_connect(first, hall_pid(second)));
-	munmap(expect(second, HALL_CAME)->memory, BYTES);
-	hall_close(first);
-	hall_close(second);
+	assert_int_equal(rendezvous_pid(first), getpid());
+	assert_int_not_equal(rendezvous_pid(second), getpid());
+	assert_non_null(rendezvous_connect(first, rendezvous_pid(second)));
+	munmap(expect(second, RENDEZVOUS_CAME)->memory, BYTES);
+	rendezvous_close(first);
+	rendezvous_close(second);
 }
 
-/* A child with a hall and, if that is wanted, a link and a child of its own that stays. */
+/* A child with a rendezvous and, if that is wanted, a link and a child of its own that stays. */
 static pid_t child_start(uint32_t pid, uint32_t to, bool fork_again, pid_t *grandchild)
 {
 	int ready[2];
@@ -541,8 +545,9 @@ static pid_t child_start(uint32_t pid, uint32_t to, bool fork_again, pid_t *gran
 	child = fork();
 	assert_true(child >= 0);
 	if (child == 0) {
-		struct hall *hall = hall_at(NULL, pid);
-		struct hall_link *link = hall && to ? hall_connect(hall, to) : NULL;
+		struct rendezvous *rendezvous = rendezvous_at(NULL, pid);
+		struct rendezvous_link *link =
+			rendezvous && to ? rendezvous_connect(rendezvous, to) : NULL;
 		pid_t own = 0;
 
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -557,7 +562,8 @@ static pid_t child_start(uint32_t pid, uint32_t to, bool fork_again, pid_t *gran
 					pause();
 			}
 		}
-		if (!hall || (to && !link) || write(ready[1], &own, sizeof(own)) != sizeof(own))
+		if (!rendezvous || (to && !link) ||
+			write(ready[1], &own, sizeof(own)) != sizeof(own))
 			_exit(1);
 		for (;;)
 			pause();
@@ -574,76 +580,76 @@ static void child_kill(pid_t child)
 	assert_int_equal(waitpid(child, NULL, 0), child);
 }
 
-static void hall_open__takes_what_a_killed_process_had(void **state)
+static void rendezvous_open__takes_what_a_killed_process_had(void **state)
 {
 	pid_t unused, first = child_start(7, 0, false, &unused);
 	pid_t second = child_start(8, 0, false, &unused);
-	struct hall *hall;
+	struct rendezvous *rendezvous;
 
 	(void)state;
-	assert_null(hall_at(NULL, 7));
+	assert_null(rendezvous_at(NULL, 7));
 	child_kill(first);
 	child_kill(second);
-	hall = hall_of(7);
-	assert_true(has_socket(hall, 7));
-	assert_false(has_socket(hall, 8));
-	hall_close(hall_of(8));
-	hall_close(hall);
+	rendezvous = rendezvous_of(7);
+	assert_true(has_socket(rendezvous, 7));
+	assert_false(has_socket(rendezvous, 8));
+	rendezvous_close(rendezvous_of(8));
+	rendezvous_close(rendezvous);
 }
 
 /* As long as it lives, its socket is nobody else's to remove. */
-static void hall_open__leaves_the_sockets_of_the_living(void **state)
+static void rendezvous_open__leaves_the_sockets_of_the_living(void **state)
 {
-	struct hall *a = hall_of(1), *b = hall_of(2);
+	struct rendezvous *a = rendezvous_of(1), *b = rendezvous_of(2);
 
 	(void)state;
 	assert_true(has_socket(a, 1));
 	assert_true(has_socket(a, 2));
-	hall_close(b);
+	rendezvous_close(b);
 	assert_false(has_socket(a, 2));
-	hall_close(a);
+	rendezvous_close(a);
 }
 
-static void hall_turn__tells_the_end_of_a_killed_process(void **state)
+static void rendezvous_turn__tells_the_end_of_a_killed_process(void **state)
 {
 	(void)state;
 	for (unsigned n = 0; n < 2; n++) {
-		struct hall *hall = hall_of(1);
+		struct rendezvous *rendezvous = rendezvous_of(1);
 		pid_t grandchild, child = child_start(7, 1, n == 1, &grandchild);
-		struct hall_link *link = expect(hall, HALL_CAME);
+		struct rendezvous_link *link = expect(rendezvous, RENDEZVOUS_CAME);
 
 		/* Its own child may stay: it is the end nevertheless. */
 		child_kill(child);
-		assert_ptr_equal(expect(hall, HALL_ENDED), link);
+		assert_ptr_equal(expect(rendezvous, RENDEZVOUS_ENDED), link);
 		assert_string_equal(link->memory, "last words");
-		assert_null(hall_connect(hall, 7));
+		assert_null(rendezvous_connect(rendezvous, 7));
 		assert_int_equal(errno, ECONNREFUSED);
-		forget(hall, link);
-		hall_close(hall_of(7));
+		forget(rendezvous, link);
+		rendezvous_close(rendezvous_of(7));
 		if (n == 1)
 			kill(grandchild, SIGKILL);
-		hall_close(hall);
+		rendezvous_close(rendezvous);
 	}
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		CASE(hall_connect__gives_both_the_same_memory),
-		CASE(hall_connect__finds_nobody),
-		CASE(hall_wake__wakes_who_has_not_answered_or_sleeps),
-		CASE(hall_turn__joins_two_that_connect_to_each_other),
-		CASE(hall_turn__looks_once_in_a_series),
-		CASE(hall_turn__ends_an_old_life_before_a_new_one_comes),
-		CASE(hall_connect__leaves_nothing_behind),
-		CASE(hall_drop__leaves_the_other_links_as_they_are),
-		CASE(hall_sleep__misses_no_call),
-		CASE(hall_open__refuses_a_process_id_in_use),
-		CASE(hall_open__says_nothing_of_a_process_id_that_is_tried),
-		CASE(hall_open__finds_a_free_process_id),
-		CASE(hall_open__takes_what_a_killed_process_had),
-		CASE(hall_open__leaves_the_sockets_of_the_living),
-		CASE(hall_turn__tells_the_end_of_a_killed_process),
+		CASE(rendezvous_connect__gives_both_the_same_memory),
+		CASE(rendezvous_connect__finds_nobody),
+		CASE(rendezvous_wake__wakes_who_has_not_answered_or_sleeps),
+		CASE(rendezvous_turn__joins_two_that_connect_to_each_other),
+		CASE(rendezvous_turn__looks_once_in_a_series),
+		CASE(rendezvous_turn__ends_an_old_life_before_a_new_one_comes),
+		CASE(rendezvous_connect__leaves_nothing_behind),
+		CASE(rendezvous_drop__leaves_the_other_links_as_they_are),
+		CASE(rendezvous_sleep__misses_no_call),
+		CASE(rendezvous_open__refuses_a_process_id_in_use),
+		CASE(rendezvous_open__says_nothing_of_a_process_id_that_is_tried),
+		CASE(rendezvous_open__finds_a_free_process_id),
+		CASE(rendezvous_open__takes_what_a_killed_process_had),
+		CASE(rendezvous_open__leaves_the_sockets_of_the_living),
+		CASE(rendezvous_turn__tells_the_end_of_a_killed_process),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -284,7 +284,7 @@ static void queues__of_all_spaces_wake_their_sleepers(void **state)
 	}
 	engine_poll(two->rig[0]->engine);
 	for (int i = 0; i < 2; i++) {
-		assert_int_equal(atomic_load(&queue[i]->bell), 1);
+		assert_int_equal(atomic_load(&queue[i]->futex), 1);
 		assert_int_equal(queue[i]->touched, 0);
 	}
 }

@@ -22,7 +22,8 @@
 #define OTHERS   99u /* a process id that nobody has */
 #define ANY_FILL 77u
 
-#define ENOUGH_CALLS 200u /* of a port in which it looks at its hall, and then at all its pairs */
+#define ENOUGH_CALLS                                                                               \
+	200u /* of a port in which it looks at its rendezvous, and then at all its pairs */
 
 static bool ready; /* there is a namespace with ptg0 and ptg1 */
 static char runtime[] = "/tmp/ptg-XXXXXX";
@@ -178,7 +179,7 @@ static void node_transmit__sends_all_else_out(void **state)
 	two = open_as(2);
 	for (uint8_t n = 1; n < 100; n++) {
 		/* Another node, where a process has the same id as one here; a question for a node;
-		 * a process that is not in the hall; the own name. */
+		 * a process that is not in the rendezvous; the own name. */
 		struct rte_mbuf *frames[] = {frame_to(one, far->address, FAR_NID, 2, n),
 			frame_to(one, everybody, FAR_NID, 2, n),
 			frame_to(one, one->address, NID, 2, n),
@@ -298,30 +299,30 @@ static bool is_readable(int fd, int timeout)
 	return poll(&one, 1, timeout) == 1;
 }
 
-static unsigned hall_looks;
+static unsigned rendezvous_looks;
 
 int __wrap_epoll_wait(int set, struct epoll_event *events, int count, int timeout);
 int __real_epoll_wait(int set, struct epoll_event *events, int count, int timeout);
 int __wrap_epoll_wait(int set, struct epoll_event *events, int count, int timeout)
 {
-	hall_looks++;
+	rendezvous_looks++;
 	return __real_epoll_wait(set, events, count, timeout);
 }
 
-/* What woke the sleeper comes at once, and the hall is asked only if it was not the wire. */
+/* What woke the sleeper comes at once, and the rendezvous is asked only if it was not the wire. */
 static void woken_expect(struct port *port, uint8_t fill, bool by_wire)
 {
 	struct rte_mbuf *frame;
 
-	hall_looks = 0;
+	rendezvous_looks = 0;
 	if (by_wire) {
 		assert_int_equal(port_receive(port, &frame, 1), 1);
 		assert_int_equal(frame_fill(frame), fill);
 		rte_pktmbuf_free(frame);
-		assert_int_equal(hall_looks, 0);
+		assert_int_equal(rendezvous_looks, 0);
 	} else {
 		expect(port, fill);
-		assert_true(hall_looks > 0);
+		assert_true(rendezvous_looks > 0);
 	}
 }
 
@@ -406,7 +407,7 @@ static void node_receive__vouches_for_checksums_that_nobody_made(void **state)
 }
 
 /* Nothing of a node stays when all its processes have left. */
-static void hall_close__removes_the_directory_of_an_interface(void **state)
+static void rendezvous_close__removes_the_directory_of_an_interface(void **state)
 {
 	char path[64];
 	struct port *one, *two;
@@ -471,7 +472,7 @@ int main(void)
 		cmocka_unit_test(node_interrupt__wakes_for_a_neighbour_and_for_the_wire),
 		cmocka_unit_test(uplink_open__keeps_nodes_apart),
 		cmocka_unit_test(node_receive__vouches_for_checksums_that_nobody_made),
-		cmocka_unit_test(hall_close__removes_the_directory_of_an_interface),
+		cmocka_unit_test(rendezvous_close__removes_the_directory_of_an_interface),
 	};
 
 	return cmocka_run_group_tests(tests, start, end);
