@@ -327,13 +327,17 @@ PTL_API int postern_job_address(unsigned rank, ptl_process_id_t *address);
 
 /* Waits until all processes of the job have called this. It passes through the launcher and says
  * nothing of messages: those that were put before may still be under way.
+ * A rank that has ended or left the job never comes: then the call fails, or ends the job as
+ * postern_job_abort() does, when that rank has not answered for PTL_PEER_TIMEOUT. With
+ * PTL_PROGRESS=inline only the launcher can notice it. So ranks leave before they close the
+ * interface that they joined by.
  * The call blocks. With PTL_PROGRESS=inline it sends and receives meanwhile. Any thread may call
  * this, one at a time.
  * Returns
  *   PTL_OK      All processes of the job have called this.
  *   PTL_NOINIT  The library is not initialised.
- *   PTL_FAIL    The process is in no job, or the launcher has ended. postern_last_error() says
- *               which. */
+ *   PTL_FAIL    The process is in no job, a rank has ended or left, or the launcher has ended.
+ *               postern_last_error() says which. */
 PTL_API int postern_job_barrier(void);
 
 /* Leaves the job. A process that has joined calls this before it ends: to the launcher, a process

@@ -23,6 +23,7 @@
 #include <engine/segment.h>
 #include <host/inspection.h>
 #include <host/interface.h>
+#include <host/visitor.h>
 #include <job/job.h>
 #include <messages/messages.h>
 
@@ -417,6 +418,13 @@ static bool is_served(void)
 	return !interfaces[0].inlined || interface_is_helped(&interfaces[0]);
 }
 
+static uint64_t opened; /* the interface */
+
+static bool process_answers(struct process process, uint64_t timeout)
+{
+	return front_process_answers(&front, opened, process, timeout);
+}
+
 /* Room for all, and what a list says of them. */
 static bool processes_make(void)
 {
@@ -461,6 +469,11 @@ static bool start(void)
 	if (!messages_make(handle))
 		return false;
 	adi.job.drive = progress;
+	if (is_served()) {
+		opened = handle;
+		adi.job.watch.answers = process_answers;
+		adi.job.watch.patience = setting_number(SETTING_PEER_TIMEOUT);
+	}
 	if (!job_together())
 		return false;
 	if (job_is_listed(&adi.job) && is_served())

@@ -16,6 +16,7 @@
 #include <base/clock.h>
 #include <job/launchers.h>
 #include <job/pmix_client.h>
+#include <job/watch.h>
 
 #define KEY          "postern" /* of a process's address */
 #define ADDRESS_ROOM sizeof("4294967295:4294967295")
@@ -44,19 +45,30 @@ static bool address_missing(struct job *job, uint32_t rank)
 		"the launcher of this job has no address of rank %u: start the job again", rank);
 }
 
+uint64_t job_sleep(struct job *job)
+{
+	uint64_t most = watch_turn(job);
+	bool drove = job->drive && job->drive();
+
+	if (drove)
+		return 0;
+	return job->drive && most > NAP ? NAP : most;
+}
+
 /* --- PMI 1 */
 
 /* Waits until the launcher has said something, or is gone. */
 static void launcher_await(struct job *job)
 {
 	struct pollfd socket = {.fd = job->socket, .events = POLLIN};
-	const struct timespec nap = {.tv_nsec = NAP}, none = {0};
 
 	do {
-		bool drove = job->drive && job->drive();
+		uint64_t sleep = job_sleep(job);
+		const struct timespec time = {
+			.tv_sec = (time_t)(sleep / SECOND), .tv_nsec = (long)(sleep % SECOND)};
 
 		socket.revents = 0;
-		(void)ppoll(&socket, 1, drove ? &none : job->drive ? &nap : NULL, NULL);
+		(void)ppoll(&socket, 1, sleep == UINT64_MAX ? NULL : &time, NULL);
 	} while (socket.revents == 0);
 }
 
@@ -170,9 +182,15 @@ bool job_address(struct job *job, uint32_t rank, struct process *address)
 
 bool job_barrier(struct job *job)
 {
+	bool done = true;
+
+	watch_begin(job);
 	if (job->kind == LAUNCHER_PMI)
-		return job_ask(job, "barrier_out", "cmd=barrier_in\n");
-	return job->kind != LAUNCHER_PMIX || pmix_fence(job);
+		done = job_ask(job, "barrier_out", "cmd=barrier_in\n");
+	else if (job->kind == LAUNCHER_PMIX)
+		done = pmix_fence(job);
+	job->watch.active = false;
+	return done;
 }
 
 bool job_leave(struct job *job)

@@ -17,6 +17,16 @@
 
 #define JOB_SIZE_MAX (UINT32_C(1) << 20)
 
+/* watch.h. A front end sets the first two, before barriers at which it wants a watch. */
+struct watch {
+	/* Does a process answer within timeout ns? NULL: nobody is looked after. */
+	bool (*answers)(struct process process, uint64_t timeout);
+	uint64_t patience; /* ns of silence after which a rank is dead */
+	bool known, active;
+	struct process neighbour;
+	uint64_t heard, due; /* ns */
+};
+
 struct job {
 	uint32_t rank, size;
 	enum launcher_kind kind;
@@ -24,6 +34,7 @@ struct job {
 	/* Moves messages while the launcher is awaited, and returns whether there were any; NULL:
 	 * somebody else does. */
 	bool (*drive)(void);
+	struct watch watch;
 	char space[PMI_SPACE]; /* name of the launcher's key-value space */
 	struct pmi_lines lines;
 	char why[512]; /* the error, after a function returned false */
@@ -60,7 +71,8 @@ bool job_get(struct job *job, uint32_t rank, const char *key, char *value, size_
 bool job_meet(struct job *job, struct process self) CORE_API(job_meet);
 /* Where a process is. Only with a launcher. */
 bool job_address(struct job *job, uint32_t rank, struct process *address) CORE_API(job_address);
-/* Returns when all others have come here, too. */
+/* Returns when all others have come here, too. With a watch it ends the job, and does not return,
+ * if a rank is dead. */
 bool job_barrier(struct job *job) CORE_API(job_barrier);
 /* This process leaves the job; then there is no launcher any more, whatever it answered. */
 bool job_leave(struct job *job) CORE_API(job_leave);

@@ -17,9 +17,9 @@
 #include <base/clock.h>
 #include <base/environment.h>
 #include <base/futex.h>
+#include <job/watch.h>
 
 #define LIBRARY "libpmix.so.2"
-#define NAP     (200 * MICROSECOND) /* of a thread that drives and waits for a fence */
 
 /* What is used of libpmix; NULL before it is open. */
 static struct {
@@ -215,13 +215,13 @@ static void fence_end(pmix_status_t status, void *which)
 }
 
 /* P1. */
-static void fence_await(const struct job *job, uint32_t before)
+static void fence_await(struct job *job, uint32_t before)
 {
 	while (atomic_load_explicit(&fence_ended, memory_order_acquire) == before) {
-		bool drove = job->drive && job->drive();
+		uint64_t sleep = job_sleep(job);
 
-		if (!drove)
-			futex_wait(&fence_ended, before, job->drive ? NAP : UINT64_MAX);
+		if (sleep != 0)
+			futex_wait(&fence_ended, before, sleep);
 	}
 }
 
@@ -241,6 +241,9 @@ bool pmix_fence(struct job *job)
 	if (!succeeds(job, "PMIx_Fence_nb", status))
 		return false;
 	fence_await(job, before);
+	if (fence_status == PMIX_ERR_PARTIAL_SUCCESS)
+		return job_wrong(job, "a rank of this job has ended, or has left it, and did not "
+				      "come to this barrier");
 	return succeeds(job, "PMIx_Fence_nb", fence_status);
 }
 

@@ -15,6 +15,7 @@
 #include <base/cancel.h>
 #include <base/log.h>
 #include <base/port.h>
+#include <base/settings.h>
 #include <job/job.h>
 #include <p3/interface.h>
 
@@ -69,9 +70,28 @@ static void job_end(void)
 /* What the job is to know of an interface. */
 struct member {
 	struct process address;
-	bool drives; /* it has no poll thread: a waiting thread moves its messages */
+	bool drives;    /* it has no poll thread: a waiting thread moves its messages, */
+	bool is_helped; /* or, in the meantime, a helper */
+	uint64_t handle;
 	char port[sizeof(((struct port *)NULL)->name)];
 };
+
+static uint64_t joined_by; /* the interface that joined */
+
+static bool member_answers(struct process process, uint64_t timeout)
+{
+	return front_process_answers(&portals, joined_by, process, timeout);
+}
+
+/* Ranks answer while they compute, so one that does not is dead. */
+static void watch_want(const struct member *member)
+{
+	if (member->drives && !member->is_helped)
+		return;
+	joined_by = member->handle;
+	job.watch.answers = member_answers;
+	job.watch.patience = setting_number(SETTING_PEER_TIMEOUT);
+}
 
 /* A loop is of no use where there are others. */
 static bool member_reaches_others(const struct member *member)
@@ -106,6 +126,7 @@ static int job_join(const struct member *member)
 		job_end();
 		return PTL_FAIL;
 	}
+	watch_want(member);
 	job_state = JOB_JOINED;
 	return PTL_OK;
 }
@@ -121,6 +142,8 @@ int postern_job_join(ptl_handle_ni_t interface, unsigned *rank, unsigned *size)
 	member = (struct member){
 		.address = visit.interface->self,
 		.drives = visit.interface->inlined,
+		.is_helped = interface_is_helped(visit.interface),
+		.handle = interface,
 	};
 	memcpy(member.port, visit.interface->port->name, sizeof(member.port));
 	visit_leave(&visit);

@@ -1,9 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* ends.c - ends CODE: a job whose rank 1 calls postern_job_abort(CODE) while another thread of it
- * and all other ranks are in a barrier. */
+ * and all other ranks are in a barrier.
+ *
+ * ends kill, ends exit, ends leave: its rank 1 is killed, exits with code 9, or leaves the job and
+ * ends while all others are in a barrier. */
+#include <ctype.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include <portals.h>
@@ -16,6 +22,16 @@ static void *barrier_enter(void *context)
 	return NULL;
 }
 
+static void rank_end(const char *how)
+{
+	if (strcmp(how, "kill") == 0)
+		raise(SIGKILL);
+	if (strcmp(how, "exit") == 0)
+		_exit(9);
+	if (strcmp(how, "leave") == 0)
+		_exit(postern_job_leave() == PTL_OK ? 0 : 3);
+}
+
 int main(int count, char **words)
 {
 	ptl_handle_ni_t ni;
@@ -26,15 +42,18 @@ int main(int count, char **words)
 	if (count != 2 || PtlInit(&interfaces) != PTL_OK ||
 		PtlNIInit(PTL_IFACE_DEFAULT, PTL_PID_ANY, NULL, NULL, &ni) != PTL_OK ||
 		postern_job_join(ni, &rank, &size) != PTL_OK ||
-		(rank == 1 && pthread_create(&thread, NULL, barrier_enter, NULL) != 0)) {
-		fprintf(stderr, "usage: ends CODE, in a job\n");
+		(rank == 1 && isdigit(words[1][0]) &&
+			pthread_create(&thread, NULL, barrier_enter, NULL) != 0)) {
+		fprintf(stderr, "usage: ends CODE|kill|exit|leave, in a job\n");
 		return 2;
 	}
 	if (rank != 1) {
-		(void)postern_job_barrier();
+		if (postern_job_barrier() != PTL_OK)
+			return 4;
 		pause();
 	}
 	usleep(300000);
+	rank_end(words[1]);
 	printf("before the end"); /* and no end of a line */
 	postern_job_abort(atoi(words[1]));
 	return 3;

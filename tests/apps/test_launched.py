@@ -5,13 +5,15 @@ needs a Slurm: tests/clients/slurm DIRECTORY COMMAND makes one."""
 import os
 import shutil
 import subprocess
+import time
 import unittest
 
 import programs
 
 RING = programs.program("examples/ring_allreduce")
 ADI_RING = programs.program("examples/adi_ring")
-LIMIT = 60
+LIMIT = 100
+TOO_LONG = 124
 
 
 def installed(name):
@@ -23,10 +25,14 @@ has_slurm = unittest.skipUnless(shutil.which("srun") and "SLURM_CONF" in os.envi
 
 class Launched(programs.Case):
     def launch(self, *words, **settings):
-        """timeout -k: mpirun may hang beyond SIGTERM."""
-        return subprocess.run(["timeout", "-k", "2", str(LIMIT), *words], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False,
+        """With an exit code of TOO_LONG for a hang. timeout -k: mpirun may hang beyond SIGTERM."""
+        begun = time.monotonic()
+        done = subprocess.run(["timeout", "-k", "2", str(LIMIT), *words], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False,
                               env=programs.environment(XDG_RUNTIME_DIR=self.directory, OMPI_ALLOW_RUN_AS_ROOT="1",
                                                        OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1", OMPI_MCA_rmaps_base_oversubscribe="1", **settings))
+        if time.monotonic() - begun > LIMIT:
+            done.returncode = TOO_LONG
+        return done
 
     def expect_jobs(self, *launcher, sizes=(1, 2, 4)):
         for size in sizes:
@@ -71,22 +77,36 @@ class Launched(programs.Case):
             done = self.expect_success(self.launch(*launcher, RING))
             self.assertIn("1 ranks have the sum", done.stdout)
 
-    def abort(self, *launcher):
-        """The exit code of a job that one of its ranks ends with 7."""
-        return self.launch(*launcher, "-n", "3", os.path.join(os.environ["POSTERN_BUILD"], "tests/apps/ends"), "7").returncode
+    def expect_ends(self, *launcher, abort=None, exited=None):
+        """A job ends when a rank of it aborts, exits, is killed, or leaves while others are in a barrier. abort, exited: the exit codes of a
+        launcher that passes them on."""
+        for how in ("7", "exit", "kill", "leave"):
+            done = self.launch(*launcher, "-n", "3", os.path.join(os.environ["POSTERN_BUILD"], "tests/apps/ends"), how, PTL_PEER_TIMEOUT="2s")
+            self.assertNotIn(done.returncode, (0, TOO_LONG), (how, done.stderr))
+            if how in ("7", "exit") and abort:
+                self.assertIn(done.returncode, (abort,) if how == "7" else exited)
+            if how == "leave":
+                self.assertRegex(done.stderr, "rank 0 waits at a barrier, and rank 1 has not answered for 2 s|rank 0 waits for rank 1, which has left|"
+                                              "a rank of this job has ended, or has left it")
+
+    def test_postern_run_ends_a_job(self):
+        self.expect_ends(programs.program("postern-run"), abort=7, exited=(9,))
 
     @installed("mpirun.openmpi")
     def test_mpirun_ends_a_job(self):
-        self.assertEqual(self.abort("mpirun.openmpi"), 7)
+        self.expect_ends("mpirun.openmpi", abort=7, exited=(9, 4))  # 4: of another rank, whose barrier fails
 
     @installed("mpiexec.hydra")
     def test_hydra_ends_a_job(self):
-        self.assertEqual(self.abort("mpiexec.hydra"), 7)
+        self.expect_ends("mpiexec.hydra", abort=7, exited=(9,))
 
     @has_slurm
-    def test_srun_ends_a_job(self):
-        for mpi in ("pmix", "pmi2"):
-            self.assertNotIn(self.abort("srun", "--overcommit", "--mpi=" + mpi), (0, 124))  # 124: the time is over
+    def test_srun_pmix_ends_a_job(self):
+        self.expect_ends("srun", "--overcommit", "--mpi=pmix")
+
+    @has_slurm
+    def test_srun_pmi2_ends_a_job(self):
+        self.expect_ends("srun", "--overcommit", "--mpi=pmi2")
 
     @installed("mpirun.openmpi")
     def test_of_nested_launchers_the_inner_one_counts(self):

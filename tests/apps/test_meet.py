@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 """postern-run --meet: a job whose ranks are started one by one, as ssh, Kubernetes' indexed jobs and torchrun do."""
+import os
 import signal
 import socket
 import time
@@ -100,6 +101,13 @@ class Meet(programs.Case):
         self.assertIn("rank 2 has ended the job with exit code 7", errors[0])
         self.assertIn("rank 0 has ended the job, or its host is lost", errors[1])
         self.assertIn("rank 2 ended with exit code 7", errors[2])
+
+    def test_each_end_of_a_rank_ends_all(self):
+        ends = os.path.join(os.environ["POSTERN_BUILD"], "tests/apps/ends")
+        for how, code in (("7", 7), ("0", 0), ("exit", 9), ("kill", 137), ("leave", 1)):
+            codes, _, errors = self.ends([self.rank(n, 3, ends, how) for n in range(3)])
+            self.assertEqual(codes[0], code, errors)
+            self.assertNotEqual(codes[2], 0, errors)
 
     def test_a_launcher_that_is_killed_ends_all(self):
         for victim, codes in ((0, [-9, 1]), (1, [1, -9])):

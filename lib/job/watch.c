@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* watch.c - see watch.h. */
+#include <job/watch.h>
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <base/clock.h>
+#include <base/log.h>
+
+#define LOOK_FIRST SECOND /* most barriers are shorter */
+/* From a look to the next, and of a neighbour that did not answer; in units of patience / 4 at
+ * most. */
+#define LOOK_AGAIN  (500 * MILLISECOND)
+#define ANSWER_TIME (200 * MILLISECOND) /* the end of a barrier may be seen that much later */
+
+static uint64_t now(void)
+{
+	struct timespec time;
+
+	clock_gettime(CLOCK_MONOTONIC, &time);
+	return (uint64_t)time.tv_sec * SECOND + (uint64_t)time.tv_nsec;
+}
+
+static uint64_t least(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
+static uint32_t neighbour(const struct job *job)
+{
+	return (job->rank + 1) % job->size;
+}
+
+void watch_begin(struct job *job)
+{
+	struct watch *watch = &job->watch;
+
+	watch->active = false;
+	if (!watch->answers || job->size == 1)
+		return;
+	if (!watch->known && !job_address(job, neighbour(job), &watch->neighbour))
+		return;
+	watch->known = true;
+	watch->active = true;
+	watch->heard = now();
+	watch->due = watch->heard + LOOK_FIRST;
+}
+
+static _Noreturn void neighbour_dead(struct job *job)
+{
+	log_error("rank %u waits at a barrier, and rank %u has not answered for %.3g s "
+		  "(PTL_PEER_TIMEOUT): it has ended, or its host is lost; the job is ended",
+		job->rank, neighbour(job), (double)job->watch.patience / SECOND);
+	job_abort(job, EXIT_FAILURE);
+	_exit(EXIT_FAILURE);
+}
+
+uint64_t watch_turn(struct job *job)
+{
+	struct watch *watch = &job->watch;
+	uint64_t time;
+
+	if (!watch->active)
+		return UINT64_MAX;
+	time = now();
+	if (time < watch->due)
+		return watch->due - time;
+	if (watch->answers(watch->neighbour, least(ANSWER_TIME, watch->patience))) {
+		watch->heard = now();
+		watch->due = watch->heard + watch->patience / 4;
+	} else {
+		time = now();
+		if (time - watch->heard >= watch->patience)
+			neighbour_dead(job);
+		watch->due = time + least(LOOK_AGAIN, watch->patience / 4);
+	}
+	return 0;
+}

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* watch.h - looking after another rank at a barrier. Some launchers tell nobody that a rank is dead
+ * (srun --mpi=pmi2), most wait for ever for one that has left the job while others are at a
+ * barrier.
+ *
+ * W1. Each rank looks after its right neighbour. Somebody has a neighbour that is dead if anybody
+ *     is dead, and those that live come to the barrier.
+ * W2. A neighbour that has not answered for the front end's patience is dead, and the job ends.
+ *     Where a process answers only in its own calls (PTL_PROGRESS=inline) silence says nothing,
+ *     and the front end wants no watch.
+ * W3. Nothing is asked of the launcher at the barrier, which it might not expect: the neighbour's
+ *     address is known before.
+ */
+#ifndef JOB_WATCH_H
+#define JOB_WATCH_H
+
+#include <stdint.h>
+
+#include <job/job.h>
+
+/* This rank is about to come to a barrier. */
+void watch_begin(struct job *job);
+/* This rank waits there: looks after the neighbour if it is time for that. Returns in how many ns
+ * it will be again; UINT64_MAX: never. */
+uint64_t watch_turn(struct job *job);
+
+/* job.c: for a thread that waits for the launcher. It drives if it has to, and looks after the
+ * neighbour. Returns for how many ns it may sleep then; UINT64_MAX: as long as it likes. */
+uint64_t job_sleep(struct job *job);
+
+#endif
