@@ -690,6 +690,7 @@ class Remote(programs.Case):
                 client = self.start("postern-perf", "--peer", "1:1", "--sizes", "8", "--time",
                                     "600", *words, **self.node(PTL_PEER_TIMEOUT="2s"))
                 self.await_line(server, "Serving 1:")
+                self.await_line(client, "# ")  # the server's answer has come
                 server.kill()
                 server.wait()
                 code, _, err = self.finish(client)

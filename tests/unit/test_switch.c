@@ -1043,7 +1043,9 @@ static void switch_run__hears_the_idle_beside_the_busy(void **state)
 	claim.uid = NOBODY; /* so none of these leaves */
 	refill = claim_make(idle[0], &claim, 1);
 	refilled = pair_open(rogue.memory, 0, idle[0]->pool, idle[0]->frame_size, NULL);
+	pause_it(); /* one thread at a time sends into the pair */
 	refill_send();
+	go_on();
 	for (uint8_t round = 0; round < 10; round++) {
 		uint64_t until = glue_now(NULL) + 3 * MILLISECOND;
 
