@@ -279,6 +279,9 @@ static void command_run(struct engine *engine, const struct command *command)
 		command_question(engine, command);
 	else if (command->kind == COMMAND_PING_ABANDON)
 		questions_abandon(engine);
+	else if (command->kind == COMMAND_WAY)
+		transport_way(engine->transport,
+			(struct process){command->way.nid, command->way.pid}, command->way.address);
 	else if (!space)
 		command_stale(engine, command);
 	else

@@ -129,10 +129,12 @@ static void question_send(struct transport *transport, const struct peer *peer, 
 	}
 	address_send(transport, &frame, to);
 	COUNT(transport, asks_sent);
+	if (to == broadcast)
+		COUNT(transport, asks_everybody);
 }
 
-/* A process that is not known is asked first where a frame said that it is: peer->address is a hint
- * then, and zeros without one. */
+/* A process that is not known is asked first where a frame, or the book, said that it is:
+ * peer->address is a hint then, and zeros without one. */
 static bool address_hinted(const struct peer *peer)
 {
 	static const uint8_t none[FRAME_ADDRESS_BYTES];
@@ -141,8 +143,8 @@ static bool address_hinted(const struct peer *peer)
 }
 
 /* Where the next question goes: on Ethernet to the known address or to the hint, then to everybody.
- * What is known of a life that is over gets one try. With udp the node is known, and asked as soon
- * as there is a way to it. NULL: there is none yet. */
+ * What is known of a life that is over gets one try. With udp the node is known, and asked by the
+ * hint, or as soon as there is a way to it. NULL: there is none yet. */
 static const uint8_t *question_way(struct transport *transport, const struct peer *peer)
 {
 	uint32_t hop = encapsulation_hop(&transport->encapsulation, peer->process.nid);
@@ -154,6 +156,8 @@ static const uint8_t *question_way(struct transport *transport, const struct pee
 		return (peer->incarnation != 0 || hinted) && peer->asks <= tries ? peer->address
 										 : broadcast;
 	to = neighbour_find(transport, hop);
+	if (!to && hinted && peer->asks <= tries)
+		return peer->address;
 	/* A node that does not answer, or not any more: the way to it may have changed. */
 	if (!to || peer->asks > ASKS_TRUSTED)
 		neighbour_ask(transport, hop, peer->process);
@@ -227,6 +231,29 @@ static void address_hint(struct transport *transport, struct peer *peer, const u
 	}
 	memcpy(peer->address, from, FRAME_ADDRESS_BYTES);
 	question_send(transport, peer, from);
+}
+
+void address_look_up(const struct transport *transport, struct peer *peer)
+{
+	const uint8_t *said = book_find(&transport->book, peer->process);
+
+	if (said)
+		memcpy(peer->address, said, FRAME_ADDRESS_BYTES);
+}
+
+/* With udp only hosts on this link are reached by the address of their port (I3). */
+void transport_way(struct transport *transport, struct process process, const uint8_t *address)
+{
+	struct peer *peer = peer_table_find(&transport->peers, process);
+
+	owner_check(&transport->owner);
+	if (process_same(process, transport->options.self) ||
+		(transport->neighbours &&
+			!encapsulation_on_link(&transport->encapsulation, process.nid)))
+		return;
+	book_put(&transport->book, process, address);
+	if (peer && peer->incarnation == 0 && !address_hinted(peer))
+		address_look_up(transport, peer);
 }
 
 void address_doubt(struct transport *transport, struct peer *peer, const uint8_t *from)

@@ -40,6 +40,8 @@ static inline uint32_t address_first(
 {
 	return address_first_of(transport, process, incarnation, transport->generation);
 }
+/* A peer is new: takes the hint that there is for it. */
+void address_look_up(const struct transport *transport, struct peer *peer);
 /* Nothing goes to the peer any more before it has answered. */
 void address_lose(struct transport *transport, struct peer *peer);
 /* A message, or a ping, waits for the peer's address. */

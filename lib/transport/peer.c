@@ -13,6 +13,7 @@
 #include <rte_mbuf.h>
 
 #include <base/log.h>
+#include <transport/address.h>
 #include <transport/congestion.h>
 #include <transport/internal.h>
 
@@ -252,6 +253,7 @@ struct peer *peer_get(struct transport *transport, struct process process, bool 
 		return NULL;
 	peer_init(transport, peer, process);
 	peer->wanted = !inbound;
+	address_look_up(transport, peer);
 	table_insert(table->cells, table->mask, peer, peer_hash(table, process));
 	table->count++;
 	peer_wake(transport, peer, transport->now + transport->spans.peer_memory);

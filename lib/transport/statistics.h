@@ -53,6 +53,7 @@
 	X(arps_answered, "ARP questions for this node's address, answered")                        \
 	X(arps_received, "ARP messages received")                                                  \
 	X(asks_sent, "address questions sent")                                                     \
+	X(asks_everybody, "of these: sent to everybody")                                           \
 	X(asks_received, "address questions for this process")                                     \
 	X(dropped_ask, "of these: not answered, because there were too many of them")              \
 	X(lives_doubted,                                                                           \

@@ -222,6 +222,9 @@ void transport_send(struct transport *transport, struct process to, struct messa
  * each would get if one peer more than now had frames in flight. */
 bool transport_has_share(const struct transport *transport, struct process to, uint64_t most);
 
+/* Where the process is said to be. A hint: it is asked there first. */
+void transport_way(struct transport *transport, struct process process, const uint8_t *address);
+
 /* Asks a process for an echo. It ends in ping_done(), perhaps from within this call. */
 void transport_ping(struct transport *transport, struct ping *ping);
 /* Ends all pings with PING_CLOSED. */

@@ -48,7 +48,8 @@ static void usage(FILE *file)
 		"  --each           print the results of each seed, not only of all together\n"
 		"  --json           print JSON\n"
 		"  --trace          print every frame and every event\n"
-		"  --expect         fail when incast, loss or latency is worse than promised\n"
+		"  --expect         fail when incast, loss, latency or cards are worse than "
+		"promised\n"
 		"  --faults         all kinds of faults, in moderation\n"
 		"  --unprotected    checksums cover headers only: with --corrupt, runs must fail\n"
 		"  --drop P, --burst P, --duplicate P, --reorder P, --corrupt P\n"
@@ -64,6 +65,8 @@ static void usage(FILE *file)
 		"  --rate N         of the links, Gbit/s\n"
 		"  --delay N        of each link, ns\n"
 		"  --frame N        largest frame, bytes from the Ethernet header on\n"
+		"  --cards P        each node is told where all others are; a share P of that is "
+		"wrong\n"
 		"  --silent N       N processes beside the nodes ask these for data and never "
 		"acknowledge it\n"
 		"  --haste N        divides by N the times after which streams and peers are "
@@ -101,6 +104,7 @@ enum {
 	OPTION_RATE,
 	OPTION_DELAY,
 	OPTION_FRAME,
+	OPTION_CARDS,
 	OPTION_SILENT,
 	OPTION_HASTE,
 	OPTION_PSNS,
@@ -134,6 +138,7 @@ static const struct option long_options[] = {
 	{"rate", required_argument, NULL, OPTION_RATE},
 	{"delay", required_argument, NULL, OPTION_DELAY},
 	{"frame", required_argument, NULL, OPTION_FRAME},
+	{"cards", required_argument, NULL, OPTION_CARDS},
 	{"silent", required_argument, NULL, OPTION_SILENT},
 	{"haste", required_argument, NULL, OPTION_HASTE},
 	{"psns", required_argument, NULL, OPTION_PSNS},
@@ -253,6 +258,9 @@ static void option_take(struct options *options, int option)
 		break;
 	case OPTION_FRAME:
 		scenario->frame = (uint32_t)number_read(optarg, 270, 65000);
+		break;
+	case OPTION_CARDS:
+		scenario->cards = probability_read(optarg);
 		break;
 	case OPTION_SILENT:
 		scenario->silent = (uint32_t)number_read(optarg, 1, 1000000);
@@ -374,8 +382,12 @@ int main(int argc, char **argv)
 {
 	struct options options = {
 		.seed = 1,
-		.scenario =
-			{.drop = -1, .burst = -1, .duplicate = -1, .reorder = -1, .corrupt = -1},
+		.scenario = {.cards = -1,
+			.drop = -1,
+			.burst = -1,
+			.duplicate = -1,
+			.reorder = -1,
+			.corrupt = -1},
 	};
 	const struct scenario *scenario = &scenarios[0];
 	int option;

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <engine/state.h>
 #include <sim/cluster.h>
 #include <sim/letters.h>
 #include <sim/silent.h>
@@ -60,6 +61,7 @@ struct plan {
 	uint64_t source_bytes;
 	bool slabs;
 	uint32_t silent;
+	double cards;        /* as in scenario_options */
 	uint64_t tier_steps; /* of each node (tiers.h) */
 	uint64_t tier_interval;
 	uint64_t letter_steps; /* of each node (letters.h) */
@@ -388,6 +390,43 @@ static void result_fill(const struct simulation *simulation, uint64_t ended, str
 	memcpy(result->failure, simulation->failure, sizeof(result->failure));
 }
 
+static void result_expect(struct result *result, bool good, const char *what, double value)
+{
+	if (good || result->failed)
+		return;
+	result->failed = 1;
+	snprintf(result->failure, sizeof(result->failure), "%s is %g, which is worse than promised",
+		what, value);
+}
+
+/* Nobody asks everybody for a process whose card is right. */
+static void result_cards(struct result *result, const struct plan *plan, uint64_t lies)
+{
+	double asked = (double)result->transport.asks_everybody;
+
+	report_metric(result, "wrong_cards", "", (double)lies);
+	result_expect(result, !plan->expect || asked <= 2 * (double)lies, "asks_everybody", asked);
+}
+
+/* Each node is told where all others are, as by a launcher. Returns how often that is wrong. */
+static uint64_t cards_tell(struct simulation *simulation, double wrong)
+{
+	struct node *nodes = simulation->nodes;
+	uint32_t count = simulation->node_count;
+	uint64_t lies = 0;
+
+	for (uint32_t i = 0; i < count; i++)
+		for (uint32_t j = 0; j < count; j++) {
+			bool lie = prng_chance(&simulation->prng, wrong);
+
+			lies += lie;
+			transport_way(node_engine(&nodes[i])->transport,
+				(struct process){nodes[j].id.nid, nodes[j].id.pid},
+				nodes[lie ? (j + 1) % count : j].port.address);
+		}
+	return lies;
+}
+
 static void plan_run(const struct plan *plan, uint64_t seed, bool tracing, struct result *result)
 {
 	struct simulation simulation = {
@@ -403,7 +442,7 @@ static void plan_run(const struct plan *plan, uint64_t seed, bool tracing, struc
 	struct model model;
 	struct workload workload;
 	struct silent silent;
-	uint64_t ended;
+	uint64_t ended, lies = 0;
 
 	report_current = (struct result){0};
 	sim_clock_init(&simulation.clock);
@@ -432,6 +471,8 @@ static void plan_run(const struct plan *plan, uint64_t seed, bool tracing, struc
 		node_init(&simulation.nodes[i], &simulation, &plan->node, i);
 	for (uint32_t i = 0; i < plan->nodes; i++)
 		node_open(&simulation.nodes[i]);
+	if (plan->cards >= 0)
+		lies = cards_tell(&simulation, plan->cards);
 	workload_init(&workload, &simulation, &model, &plan->workload);
 	silent_init(&silent, &simulation, &plan->node, plan->silent);
 	simulation.silent = &silent;
@@ -448,6 +489,8 @@ static void plan_run(const struct plan *plan, uint64_t seed, bool tracing, struc
 
 	result_fill(&simulation, ended, &report_current);
 	*result = report_current;
+	if (plan->cards >= 0)
+		result_cards(result, plan, lies);
 	silent_free(&silent);
 	workload_free(&workload);
 	model_free(&model);
@@ -976,6 +1019,7 @@ static void plan_override(struct plan *plan, const struct scenario_options *opti
 	if (options->frame)
 		network->frame_size = options->frame;
 	plan->silent = options->silent;
+	plan->cards = options->cards;
 	plan->stream_psns = options->stream_psns;
 	plan->haste = options->haste ? options->haste : 1;
 	if (options->haste)
@@ -1009,15 +1053,6 @@ static double goodput_promised(double drop)
 	       : drop <= 0.01  ? 0.80
 	       : drop <= 0.05  ? 0.40
 			       : 0;
-}
-
-static void result_expect(struct result *result, bool good, const char *what, double value)
-{
-	if (good || result->failed)
-		return;
-	result->failed = 1;
-	snprintf(result->failure, sizeof(result->failure), "%s is %g, which is worse than promised",
-		what, value);
 }
 
 /* What loss and silent processes cost. */

@@ -28,6 +28,7 @@ struct scenario_options {
 	uint32_t haste;       /* what times are divided by; 0: 1 */
 	uint32_t stream_psns; /* of transport_options */
 	uint32_t silent;      /* processes that ask for data and never acknowledge it */
+	double cards;         /* share of wrong ones; below 0: nodes have none */
 	double drop;
 	double burst;
 	double duplicate;

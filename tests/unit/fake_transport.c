@@ -195,6 +195,13 @@ void transport_find(struct transport *transport, struct name_query *query)
 	transport->query = query;
 }
 
+void transport_way(struct transport *transport, struct process process, const uint8_t *address)
+{
+	(void)transport;
+	(void)process;
+	(void)address;
+}
+
 void transport_find_abandon(struct transport *transport)
 {
 	if (transport->query)

@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* test_book.c - where processes are said to be: the book, and the questions that it saves. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include <transport/book.h>
+
+#include "network.h"
+
+#define PROCESSES 10000u
+
+static struct process process_of(uint32_t n)
+{
+	return (struct process){.nid = n / 8 * 65536, .pid = n % 8};
+}
+
+static void address_of(uint32_t n, uint8_t *address)
+{
+	memset(address, 0, FRAME_ADDRESS_BYTES);
+	memcpy(address, &n, sizeof(n));
+}
+
+static void book__finds_what_was_put_last(void **state)
+{
+	struct book book = {0};
+	uint8_t address[FRAME_ADDRESS_BYTES];
+
+	(void)state;
+	assert_null(book_find(&book, process_of(0)));
+	for (uint32_t n = 0; n < 2 * PROCESSES; n++) {
+		address_of(n, address);
+		book_put(&book, process_of(n % PROCESSES), address);
+	}
+	assert_int_equal(book.count, PROCESSES);
+	assert_true(book.mask < 4 * PROCESSES);
+	for (uint32_t n = 0; n < PROCESSES; n++) {
+		address_of(n + PROCESSES, address);
+		assert_memory_equal(book_find(&book, process_of(n)), address, sizeof(address));
+	}
+	assert_null(book_find(&book, process_of(PROCESSES)));
+	book_free(&book);
+	assert_null(book_find(&book, process_of(0)));
+}
+
+static void way_tell(struct network *network, unsigned to, unsigned of, const uint8_t *address)
+{
+	transport_way(network->nodes[to].transport, network->nodes[of].self, address);
+}
+
+/* Each of some nodes knows where the others are. */
+static struct network *network_known(unsigned nodes)
+{
+	struct network *network = network_standard(nodes, network_seed());
+
+	network_start(network);
+	for (unsigned i = 0; i < nodes; i++)
+		for (unsigned j = 0; j < nodes; j++)
+			way_tell(network, i, j, network->nodes[j].port.address);
+	return network;
+}
+
+static void send_to_all(struct network *network)
+{
+	for (unsigned i = 0; i < network->count; i++)
+		for (unsigned j = 0; j < network->count; j++)
+			if (i != j)
+				network_send(network, i, j, 100);
+}
+
+static void way__leads_questions_to_the_process_alone(void **state)
+{
+	struct network *network = network_known(8);
+
+	(void)state;
+	send_to_all(network);
+	assert_true(network_run(network, SECOND));
+	for (unsigned i = 0; i < network->count; i++) {
+		assert_int_equal(network->nodes[i].counters.asks_everybody, 0);
+		assert_int_equal(network->nodes[i].counters.arps_sent, 0);
+		assert_true(network->nodes[i].counters.asks_sent <= 7);
+	}
+	network_check(network);
+	network_destroy(network);
+}
+
+static void way__that_is_wrong_costs_some_milliseconds(void **state)
+{
+	static const uint8_t wrong[FRAME_ADDRESS_BYTES] = {2, 9, 9, 9, 9, 9};
+	struct network *network = network_known(3);
+
+	(void)state;
+	way_tell(network, 0, 1, wrong);
+	network_send(network, 0, 1, 100);
+	network_send(network, 0, 2, 100);
+	assert_true(network_run(network, 100 * MILLISECOND));
+	if (network_is_udp())
+		assert_true(network->nodes[0].counters.arps_sent > 0);
+	else
+		assert_int_equal(network->nodes[0].counters.asks_everybody, 1);
+	network_check(network);
+	network_destroy(network);
+}
+
+/* The book outlives the peer that is forgotten. */
+static void way__leads_to_a_process_that_was_forgotten(void **state)
+{
+	struct network *network = network_known(2);
+	struct node *node = &network->nodes[0];
+
+	(void)state;
+	network_send(network, 0, 1, 100);
+	assert_true(network_run(network, SECOND));
+	for (unsigned n = 0; n < 100 && node->counters.peers_forgotten == 0; n++)
+		network_pass(network, 60 * SECOND);
+	assert_true(node->counters.peers_forgotten > 0);
+	network_send(network, 0, 1, 100);
+	assert_true(network_run(network, SECOND));
+	assert_int_equal(node->counters.asks_everybody, 0);
+	network_check(network);
+	network_destroy(network);
+}
+
+/* A hint that comes while everybody could be asked is used for what is still to be asked. */
+static void way__may_be_told_late(void **state)
+{
+	struct network *network = network_standard(2, network_seed());
+
+	(void)state;
+	network_start(network);
+	network_send(network, 0, 1, 100);
+	way_tell(network, 0, 1, network->nodes[1].port.address);
+	way_tell(network, 0, 0, network->nodes[1].port.address); /* of oneself: nothing */
+	assert_true(network_run(network, SECOND));
+	network_check(network);
+	network_destroy(network);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(book__finds_what_was_put_last),
+		cmocka_unit_test(way__leads_questions_to_the_process_alone),
+		cmocka_unit_test(way__that_is_wrong_costs_some_milliseconds),
+		cmocka_unit_test(way__leads_to_a_process_that_was_forgotten),
+		cmocka_unit_test(way__may_be_told_late),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
