@@ -387,6 +387,7 @@ static bool messages_make(uint64_t interface)
 		.eager = (uint32_t)bytes_wanted("PTL_ADI_EAGER", EAGER, 1, MESSAGES_EAGER_MAX),
 		.memory = bytes_wanted("PTL_ADI_MEMORY", MEMORY, 0, UINT64_C(1) << 40),
 		.headers = HEADERS,
+		.spare = MESSAGES_SPARE,
 		.done = operation_done,
 		.told = word_told,
 		.failed = peer_failed,

@@ -53,7 +53,7 @@ struct space_options {
 	 * that a peer gives, and atomics are refused: no event would tell of either. */
 	bool two_sided;
 	/* SPACE_TIERS with ranks: how many there may be, and how many headers are kept of each at a
-	 * time; 0: there is no such bound. */
+	 * time, at first (unexpected.h, U4); 0: there is no such bound. */
 	uint32_t ranks, kept_share;
 };
 

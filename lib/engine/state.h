@@ -130,9 +130,11 @@ struct space {
 	struct kept_table kept;
 	struct kept_list *kept_lists; /* one per Portal */
 	struct header *headers;       /* unexpected.c, by kept message */
-	uint32_t kept_share;          /* U4; 0: there is none */
+	uint32_t kept_share;          /* U4: of each rank at first; 0: there is none */
 	uint32_t ranks;               /* of which messages may be kept, then */
 	uint32_t *kept_of;            /* messages, by rank, then */
+	uint32_t *share_of;           /* of each rank, then */
+	uint32_t spare;               /* headers that are in no share */
 	uint32_t *arriving_of;        /* messages under way, by rank, then */
 	bool ranked;                  /* processes have ranks, which are indices in the map */
 	bool two_sided;               /* of two-sided messages (engine.h) */

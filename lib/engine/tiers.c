@@ -326,22 +326,28 @@ static enum tier_verdict account_verdict(struct account *account, bool moved)
 	return TIER_FAULT;
 }
 
+/* account: of the message; name: its operation's, at its initiator. */
 static void store_answer(struct space *space, struct process to, uint16_t detail,
-	enum tier_verdict verdict, uint64_t moved, uint64_t offset, uint64_t name)
+	enum tier_verdict verdict, const struct account *account, uint64_t offset, uint64_t name)
 {
-	const struct message_header answer = {
+	struct message_header answer = {
 		.kind = MESSAGE_STORED,
 		.space = space->number,
 		.detail = (uint16_t)(detail | (unsigned)verdict), /* SILENT hides it */
-		.value = moved,
+		.value = account->moved,
 		.operation = name,
 		.offset = offset,
 	};
 
-	if (space->two_sided)
+	if (space->two_sided) {
+		/* U4. No sender asks where in the memory of a receiver its message is. */
+		answer.offset = detail & MESSAGE_TIER && space->kept_share != 0
+					? space->share_of[account->nid]
+					: 0;
 		notice_send_late(space->engine, to, &answer);
-	else
+	} else {
 		notice_send(space->engine, to, &answer);
+	}
 }
 
 /* Sends the answer to a load or a fetch. */
@@ -419,7 +425,7 @@ static ALWAYS_INLINE void store_take(struct space *space, struct process from,
 	unexpected_keep(space, region, find->attachment, TIER_PUT, verdict, &account, start, false);
 	request_end(space, region, find->attachment, TIER_PUT, verdict, start, &account);
 	if (header->operation != 0)
-		store_answer(space, from, detail, verdict, account.moved, find->placement.offset,
+		store_answer(space, from, detail, verdict, &account, find->placement.offset,
 			header->operation);
 }
 
@@ -495,7 +501,7 @@ static void amo_take(struct space *space, struct process from, const struct mess
 	if (fetches)
 		copy_answer(space, answer, from, detail | (unsigned)verdict, header, placement);
 	else if (header->operation != 0)
-		store_answer(space, from, detail, verdict, account.moved, placement->offset,
+		store_answer(space, from, detail, verdict, &account, placement->offset,
 			header->operation);
 }
 
@@ -610,7 +616,7 @@ void tiers_stored(struct engine *engine, struct operation *operation, enum trans
 	/* Freed first, so that the answer certainly has an operation: perhaps this one. */
 	operation_free(engine, operation);
 	if ((why == TRANSPORT_OK || why == TRANSPORT_FAULT) && copy.remote != 0)
-		store_answer(space, copy.peer, detail, verdict_of(why), copy.account.moved,
+		store_answer(space, copy.peer, detail, verdict_of(why), &copy.account,
 			copy.request_offset, copy.remote);
 }
 
@@ -779,11 +785,19 @@ static enum answer counter_answer(struct space *space, const struct command *com
 
 static enum answer map_set(struct space *space, const struct command *command)
 {
+	const uint32_t *old = space->names;
+	uint32_t old_count = old ? space->map_count : 0;
+
 	space->map = (const struct process *)(uintptr_t)command->object.other;
 	space->map_count = command->object.index;
 	space->names = command->object.portal != 0
 			       ? (const uint32_t *)(const void *)(space->map + space->map_count)
 			       : NULL;
+	if (!space->names || space->kept_share == 0)
+		return ANSWER_OK;
+	for (uint32_t i = 0; i < old_count && i < space->map_count && i < space->ranks; i++)
+		if (old[i] != space->names[i])
+			share_reset(space, i);
 	return ANSWER_OK;
 }
 

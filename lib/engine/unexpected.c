@@ -51,6 +51,16 @@ static size_t headers_bytes(const struct space *space)
 	return space->segment->limits.unexpected * sizeof(*space->headers);
 }
 
+static void shares_init(struct space *space)
+{
+	const uint64_t shares = (uint64_t)space->kept_share * space->ranks;
+
+	for (uint32_t i = 0; i < space->ranks; i++)
+		space->share_of[i] = space->kept_share;
+	if (space->kept_share != 0 && shares < space->segment->limits.unexpected)
+		space->spare = (uint32_t)(space->segment->limits.unexpected - shares);
+}
+
 bool unexpected_open(struct space *space)
 {
 	const struct segment_limits *limits = &space->segment->limits;
@@ -58,11 +68,13 @@ bool unexpected_open(struct space *space)
 	space->headers = pages_map(headers_bytes(space));
 	space->kept_lists = calloc(limits->portals, sizeof(*space->kept_lists));
 	space->kept_of = calloc(space->ranks, sizeof(*space->kept_of));
+	space->share_of = calloc(space->ranks, sizeof(*space->share_of));
 	space->arriving_of = calloc(space->ranks, sizeof(*space->arriving_of));
 	if (!kept_table_init(&space->kept, limits->unexpected, space->engine->secret) ||
 		!space->kept_lists || (!space->headers && limits->unexpected > 0) ||
-		((!space->kept_of || !space->arriving_of) && space->ranks > 0))
+		((!space->kept_of || !space->share_of || !space->arriving_of) && space->ranks > 0))
 		return false;
+	shares_init(space);
 	for (uint32_t i = 0; i < limits->portals; i++)
 		kept_list_init(&space->kept_lists[i]);
 	return true;
@@ -76,6 +88,7 @@ void unexpected_close(struct space *space)
 	free(space->kept_lists);
 	pages_unmap(space->headers, headers_bytes(space));
 	free(space->kept_of);
+	free(space->share_of);
 	free(space->arriving_of);
 }
 
@@ -85,7 +98,26 @@ void unexpected_close(struct space *space)
 static bool rank_has_room(const struct space *space, uint32_t rank)
 {
 	return space->kept_share == 0 ||
-	       (rank < space->ranks && space->kept_of[rank] < space->kept_share);
+	       (rank < space->ranks && space->kept_of[rank] < space->share_of[rank]);
+}
+
+/* A message of a rank's is kept. */
+static void rank_keep(struct space *space, uint32_t rank)
+{
+	uint32_t *share = &space->share_of[rank];
+	uint32_t more = space->spare / 2 < *share ? space->spare / 2 : *share;
+
+	space->kept_of[rank]++;
+	if (space->kept_of[rank] < *share / 2)
+		return;
+	*share += more;
+	space->spare -= more;
+}
+
+void share_reset(struct space *space, uint32_t rank)
+{
+	space->spare += space->share_of[rank] - space->kept_share;
+	space->share_of[rank] = space->kept_share;
 }
 
 bool header_has_room(const struct space *space, struct process process)
@@ -110,7 +142,7 @@ uint32_t header_keep(struct space *space, struct region *region, enum tier_event
 	};
 	attachment->headers++;
 	if (space->kept_share != 0)
-		space->kept_of[account->nid]++;
+		rank_keep(space, account->nid);
 	kept_add(&space->kept, &space->kept_lists[account->portal], i, &key);
 	return i;
 }

@@ -14,8 +14,13 @@
  * U3. An entry of the second tier whose headers refer to its memory is not freed, nor withdrawn:
  *     attachment.headers. An entry of the first tier that has claimed a header counts that in
  *     region.pending.
- * U4. In a space with shares at most kept_share messages of a rank are kept at a time, so one
- *     sender cannot take the headers of others.
+ * U4. In a space with shares at most share_of[rank] messages of a rank are kept at a time, so one
+ *     sender cannot take the headers of others. A share is kept_share at first. It is doubled when
+ *     half of it is in use, as long as headers are left that are in no share, of which it gets half
+ *     at most; so a rank has kept_share for certain, and more when it needs more, whatever the
+ *     program does meanwhile. Shares and `spare` together are the table. In a space of two-sided
+ *     messages the answer to a message that is kept tells its sender its share. What a share has
+ *     got goes back when its rank gets another name.
  * U5. A search for what is here passes over a header that is ARRIVING, and over later ones of the
  *     same process. So each process's messages are found in their order, and a process that never
  *     sends the rest of a message holds up its own alone.
@@ -34,6 +39,8 @@ static inline bool header_is_needed(const struct attachment *attachment)
 	return attachment->tier != 0 && !(attachment->flags & ATTACHMENT_NO_HEADERS);
 }
 
+/* A rank is another process's now. */
+void share_reset(struct space *space, uint32_t rank);
 /* Is there a header for a message of a process? */
 bool header_has_room(const struct space *space, struct process process);
 /* The same for one to a region, or does it need none? */

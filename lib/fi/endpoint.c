@@ -142,6 +142,7 @@ static enum answer messages_make(struct endpoint *endpoint)
 		.eager = EAGER,
 		.memory = KEPT_BYTES,
 		.headers = endpoint->peers_max * KEPT_SHARE,
+		.spare = MESSAGES_SPARE,
 		.owner = endpoint,
 		.done = message_done,
 		.failed = peer_failed,

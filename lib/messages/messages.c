@@ -715,6 +715,7 @@ static void peer_reset(struct messages *messages, uint32_t index, uint32_t uses)
 	*peer = (struct peer){.tell = {.kind = ITEM_TELL, .peer = index},
 		.alive = {.kind = ITEM_TELL, .peer = index},
 		.self = messages->options.self,
+		.share = messages->share,
 		.joined = messages->options.peers != NULL,
 		.uses = uses};
 	list_init(&peer->waiting);
@@ -949,7 +950,7 @@ static enum answer space_open(struct messages *messages)
 		.regions = ENTRIES + 1 + VECTORS,
 		.queues = 1,
 		.counters = 1,
-		.unexpected = options->headers,
+		.unexpected = (uint32_t)messages->share * options->count + options->spare,
 		.portals = PORTALS,
 		.access = 1,
 		.list_length = ENTRIES,

@@ -23,11 +23,14 @@
  *     is made only to show its data says that of itself, and frees nothing.
  * M4. A block is used again when every header that refers to it has been taken (TIER_FREE): by then
  *     its messages have been copied, because their events come before.
- * M5. A sender has at most `share` headers kept at a peer, counting messages whose ACK is not here
- *     yet. The receiver tells how many it has taken after each quarter of a share. What has no
- *     share, no slot or no entry waits at the sender, in order. All shares together fit into the
- *     table of kept headers, so nothing is dropped; the receiver refuses what a peer sends beyond
- *     its share.
+ * M5. A sender has at most a share of headers kept at a peer, counting messages whose ACK is not
+ *     here yet. The receiver tells how many it has taken after each quarter of a least share. What
+ *     has no share, no slot or no entry waits at the sender, in order. All shares together fit into
+ *     the table of kept headers, so nothing is dropped; the receiver refuses what a peer sends
+ *     beyond its share. Both ends begin with the least share. The receiver's poll core makes it
+ *     larger when half of it is in use and spare headers are left, and the ACK of a message that
+ *     was kept says how large it is: so a program that makes no calls stops nobody as long as there
+ *     is memory.
  * M6. No event is lost: receives linked, messages without an ACK and fetches are bounded by
  *     RECEIVES_MAX and SENDS_MAX, and the Portal that peers fetch from refuses rather than fill the
  *     queue; a fetch that is refused is tried again. One of what is not there is answered with no
@@ -197,7 +200,9 @@ struct messages_options {
 	bool late;       /* a message that is copied is done when it was delivered */
 	uint32_t eager;  /* bytes of a message that is copied, 1 to MESSAGES_EAGER_MAX */
 	uint64_t memory; /* bytes for blocks */
-	uint32_t headers;
+	/* of kept messages: so many in equal shares of peers, and so many more for shares that are
+	 * used up (M5); memory is used as messages come */
+	uint32_t headers, spare;
 	void *owner;
 	void (*done)(void *owner, struct transfer *message);
 	void (*told)(void *owner, uint32_t peer, uint64_t word); /* NULL: words mean nothing */
@@ -210,7 +215,8 @@ struct messages_options {
 };
 
 #define MESSAGES_EAGER_MAX 65536
-#define MESSAGES_WORD      56 /* bits of a word that can be told */
+#define MESSAGES_SPARE     (UINT32_C(1) << 18) /* headers: some 80 MB, once all are in use */
+#define MESSAGES_WORD      56                  /* bits of a word that can be told */
 #define PEER_ANY           UINT32_MAX
 
 /* OK, NO_MEMORY, FAILED. Peers may send when messages_open() has returned at both ends. */

@@ -227,7 +227,7 @@ static bool send_start(struct messages *messages, struct transfer *message)
 	const struct peer *peer = &messages->peers[message->peer];
 
 	if (!peer->joined || messages->flying >= SENDS_MAX ||
-		(int64_t)(peer->flying + peer->kept - peer->credited) >= (int64_t)messages->share)
+		(int64_t)(peer->flying + peer->kept - peer->credited) >= (int64_t)peer->share)
 		return false;
 	return message->length <= messages->options.eager ? short_start(messages, message)
 							  : long_start(messages, message);
@@ -402,6 +402,8 @@ static enum transfer_result acknowledged(struct messages *messages, uint32_t pee
 	if (news->tier == 0)
 		return TRANSFER_DONE;
 	to->kept++;
+	if (news->offset > to->share && news->offset <= UINT32_MAX)
+		to->share = news->offset;
 	*fetches = synchronous || news->moved < length;
 	if (!*fetches || fetched || !to->failed)
 		return TRANSFER_DONE;

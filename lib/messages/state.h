@@ -79,6 +79,7 @@ struct peer {
 	uint64_t flying;      /* no ACK is here */
 	uint64_t kept;        /* messages that the peer has kept, ever */
 	uint64_t credited;    /* of them, taken: says the peer */
+	uint64_t share;       /* of headers, at the peer (M5) */
 	uint64_t taken;       /* kept messages of the peer's that were taken here, ever */
 	uint64_t told;        /* of them, that the peer knows of */
 	struct chunk *chunks; /* newest first */
@@ -128,7 +129,7 @@ struct messages {
 	uint64_t queue_handle;
 	uint32_t region; /* all memory, to send from and fetch into */
 	uint32_t generation;
-	uint64_t share; /* M5 */
+	uint64_t share; /* M5: the least */
 	uint32_t posted;
 	uint32_t flying;
 	uint64_t arrived;    /* messages, when messages_progress() looked last */

@@ -327,6 +327,7 @@ static enum answer messages_make(struct mx_endpoint *endpoint, const struct wish
 		.eager = COPY_SEND_MAX,
 		.memory = wish->memory,
 		.headers = KEPT_HEADERS,
+		.spare = MESSAGES_SPARE,
 		.owner = endpoint,
 		.done = request_done,
 		.failed = session_failed,

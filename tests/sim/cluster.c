@@ -59,6 +59,8 @@ struct cluster *cluster_create(
 		.severed = report_memory(calloc(nodes * nodes, sizeof(bool))),
 	};
 	cluster->share = credits_choose(&cluster->prng);
+	if (prng_chance(&cluster->prng, 0.5))
+		cluster->spare = credits_choose(&cluster->prng);
 	if (prng_chance(&cluster->prng, GREED))
 		cluster->members[prng_below(&cluster->prng, nodes)].greedy = true;
 	for (uint64_t i = 0; i < nodes; i++) {

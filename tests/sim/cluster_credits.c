@@ -19,8 +19,10 @@ enum answer __wrap_messages_open(const struct messages_options *options, struct 
 {
 	struct messages_options small = *options;
 
-	if (node_current()->simulation->cluster)
+	if (node_current()->simulation->cluster) {
 		small.headers = options->count * cluster_here()->share;
+		small.spare = cluster_here()->spare;
+	}
 	return __real_messages_open(&small, opened);
 }
 
@@ -49,12 +51,18 @@ static struct credit *account_named(
 
 bool credits_admit(struct member *member, const struct space *space, const struct post *message)
 {
-	if (space->kept_of[message->rank] < space->kept_share)
+	if (space->kept_of[message->rank] < space->share_of[message->rank])
 		return true;
 	member->refusals++;
 	if (!cluster_here()->members[message->node].greedy)
 		post_wrong(message, "is refused, and has no credit", space->kept_of[message->rank]);
 	return false;
+}
+
+/* Of a rank at an endpoint, as its poll core has it. */
+static uint32_t share_now(const struct member *member, uint32_t rank)
+{
+	return node_engine(member->node)->spaces[CLUSTER_SPACE]->share_of[rank];
 }
 
 void credits_keep(struct member *member, struct post *message, uint32_t name)
@@ -65,7 +73,7 @@ void credits_keep(struct member *member, struct post *message, uint32_t name)
 	account->kept++;
 	message->account = account;
 	message->name = name;
-	if (account->kept - account->heard > cluster->share &&
+	if (account->kept - account->heard > share_now(member, message->rank) &&
 		!cluster->members[message->node].greedy)
 		post_wrong(
 			message, "overdraws its sender's credit", account->kept - account->heard);
@@ -141,8 +149,10 @@ static void peer_check(const struct member *member, uint32_t rank)
 	const struct credit *account = account_of(cluster, node, member->node->number);
 	int64_t used = (int64_t)(peer->flying + peer->kept - peer->credited);
 
-	if (!member->greedy && (used < 0 || used > (int64_t)messages->share))
-		wrong(member, "credits of a peer in use", (uint64_t)used, messages->share);
+	if (!member->greedy && (used < 0 || used > (int64_t)peer->share))
+		wrong(member, "credits of a peer in use", (uint64_t)used, peer->share);
+	if (peer->share > messages->share + cluster->spare)
+		wrong(member, "a peer's share", peer->share, messages->share);
 	if (peer->told > peer->taken ||
 		(!peer->failed && peer->joined && !peer->tell.busy &&
 			peer->taken - peer->told >= (messages->share + 3) / 4))
@@ -154,19 +164,21 @@ static void peer_check(const struct member *member, uint32_t rank)
 /* What the poll core has is what the oracle has, to the message. */
 static void kept_check(const struct member *member, const struct space *space)
 {
-	uint64_t kept = 0, all = 0;
+	uint64_t kept = 0, all = 0, shares = space->spare;
 
 	for (uint32_t i = 0; i < member->kept.count; i++)
 		kept += !member->kept.posts[i]->taken;
 	for (uint32_t i = 0; i < space->ranks; i++) {
 		all += space->kept_of[i];
-		if (space->kept_of[i] > space->kept_share)
+		shares += space->share_of[i];
+		if (space->kept_of[i] > space->share_of[i] ||
+			space->share_of[i] < space->kept_share)
 			wrong(member, "messages of a rank kept", space->kept_of[i],
-				space->kept_share);
+				space->share_of[i]);
 	}
 	if (space->kept_lists[PORTAL_MATCH].length != kept)
 		wrong(member, "messages kept", space->kept_lists[PORTAL_MATCH].length, kept);
-	if (all < kept || (uint64_t)space->kept_share * space->ranks > space->kept.count)
+	if (all < kept || shares != space->kept.count)
 		wrong(member, "messages counted by rank", all, kept);
 	if (counter_read(&segment_counters(space->segment)->dropped_no_header) != member->refusals)
 		wrong(member, "messages refused",

@@ -111,7 +111,8 @@ struct cluster {
 	struct simulation *simulation;
 	struct prng prng;
 	uint64_t interval, size_max;
-	uint32_t share;          /* of credit */
+	uint32_t share;          /* of credit, at first */
+	uint32_t spare;          /* headers that are in no share */
 	struct credit *accounts; /* of each pair, from and to */
 	struct member *members;
 	struct post **all;

@@ -69,7 +69,7 @@ struct letters {
 	uint64_t wake_at; /* 0: rank 1 still sends */
 	struct prng prng;
 	uint64_t interval, size_max;
-	uint32_t eager, headers;
+	uint32_t eager, headers, spare;
 	uint64_t memory;
 	struct process *map;
 	struct rank *ranks;
@@ -563,6 +563,7 @@ struct letters *letters_create(
 	letters->eager = (uint32_t)prng_scale(prng, 1, 4096);
 	letters->headers = (uint32_t)(nodes * prng_scale(prng, 1, 64));
 	letters->memory = prng_chance(prng, 0.2) ? 0 : prng_scale(prng, 1, 3) << 20;
+	letters->spare = prng_chance(prng, 0.5) ? (uint32_t)prng_scale(prng, 1, 512) : 0;
 	for (uint64_t i = 0; i < nodes; i++)
 		letters->ranks[i].left = steps;
 	return letters;
@@ -608,6 +609,7 @@ void letters_begin(struct letters *letters, struct node *node)
 		.eager = letters->eager,
 		.memory = letters->memory,
 		.headers = letters->headers,
+		.spare = letters->spare,
 		.owner = letters,
 		.done = letter_done,
 		.told = word_told,

@@ -19,6 +19,7 @@
 #include <base/clock.h>
 #include <base/random.h>
 #include <engine/amo.h>
+#include <engine/state.h>
 #include <host/inspection.h>
 #include <messages/state.h>
 #include <wire/message.h>
@@ -53,7 +54,8 @@ struct letter {
 static struct messages *ends[2];
 static struct process ids[2];
 static uint64_t words_told[2];
-static bool hostile; /* end 1: what it does wrong is told of it, */
+static bool hostile;   /* end 1: what it does wrong is told of it, */
+static uint32_t spare; /* headers of ends that are opened */
 
 static void letter_done(void *owner, struct transfer *message)
 {
@@ -106,6 +108,7 @@ static void ends_open_as(bool strangers, uint64_t memory, uint32_t headers, uint
 			.eager = eager,
 			.memory = memory,
 			.headers = headers,
+			.spare = spare,
 			.done = letter_done,
 			.told = word_told,
 			.failed = peer_failed,
@@ -875,6 +878,51 @@ static void headers_that_a_peer_keeps_are_bounded_by_its_share(void **state)
 	teardown(state);
 }
 
+static uint32_t share_at(unsigned end, uint32_t peer)
+{
+	return interfaces[end].engine->spaces[1]->share_of[peer];
+}
+
+/* M5. The receiver's program makes no call meanwhile. */
+static void shares_that_are_used_up_grow_while_headers_are_left(void **state)
+{
+	enum { LEAST = 2, SPARE = 96, COUNT = 200 };
+	static struct letter out[COUNT], in;
+	static unsigned sent[COUNT];
+	uint64_t start = messages_now(), kept;
+	unsigned got;
+	uint32_t rank;
+
+	(void)state;
+	spare = SPARE;
+	ends_open_as(true, 4 << 20, 2 * LEAST, EAGER);
+	spare = 0;
+	for (unsigned i = 0; i < COUNT; i++) {
+		sent[i] = i;
+		send(&out[i], 0, 1, &sent[i], sizeof(sent[i]), false);
+	}
+	do {
+		messages_progress(ends[0]);
+		kept = ends[0]->peers[1].kept;
+		assert_true(messages_now() - start < SECONDS);
+	} while (kept < ends[0]->peers[1].share || ends[0]->flying != 0);
+	assert_true(kept >= SPARE / 2 && kept < LEAST + SPARE);
+	assert_int_equal(share_at(1, 1), LEAST);
+	for (unsigned i = 0; i < COUNT; i++) {
+		receive(&in, 1, 1, 0, &got, sizeof(got));
+		letter_settle(&in);
+		assert_int_equal(got, i);
+	}
+	settle(nothing_pends, ends[0]);
+	settle(nothing_pends, ends[1]);
+	assert_true(messages_retire(ends[1], 0));
+	assert_true(messages_admit(ends[1], ids[0], &rank));
+	assert_int_equal(rank, 0);
+	assert_int_equal(share_at(1, 0), LEAST);
+	assert_int_equal(interfaces[1].engine->spaces[1]->spare, SPARE);
+	teardown(state);
+}
+
 static void receives_beyond_the_table_wait_in_order(void **state)
 {
 	enum { COUNT = RECEIVES_MAX + 500 };
@@ -1243,6 +1291,7 @@ int main(void)
 		cmocka_unit_test(short_messages_take_no_slot_of_longer_ones),
 		cmocka_unit_test(a_peer_may_flood),
 		cmocka_unit_test(headers_that_a_peer_keeps_are_bounded_by_its_share),
+		cmocka_unit_test(shares_that_are_used_up_grow_while_headers_are_left),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -538,22 +538,22 @@ static void answer__of_a_two_sided_space_waits_for_the_end_of_the_turn(void **st
 	target->rig->engine->opened[target->space->space]->two_sided = true;
 	append(target, (struct rig_tier){.bits = 5, .options = BOTH});
 	arrive(&header);
-	header.offset = 1;
+	header.requested = 2;
 	arrive(&header);
 	assert_null(fake_next());
 	assert_false(engine_settled(target->rig->engine));
 	engine_poll(target->rig->engine);
 	expect_answer(MESSAGE_STORED, TIER_OK, 0, 1, 0);
-	expect_answer(MESSAGE_STORED, TIER_OK, 0, 1, 1);
+	expect_answer(MESSAGE_STORED, TIER_OK, 0, 2, 0);
 	assert_null(fake_next());
 	/* It leaves before what is sent next, and before the question for it is answered. */
 	arrive(&header);
 	engine_push(target->rig->engine);
-	expect_answer(MESSAGE_STORED, TIER_OK, 0, 1, 1);
+	expect_answer(MESSAGE_STORED, TIER_OK, 0, 2, 0);
 	arrive(&header);
 	header = request(MESSAGE_ASK, 0);
 	arrive(&header);
-	expect_answer(MESSAGE_STORED, TIER_OK, 0, 1, 1);
+	expect_answer(MESSAGE_STORED, TIER_OK, 0, 2, 0);
 	expect_answer(MESSAGE_STORED, TIER_UNDELIVERABLE, 0, 0, 0);
 }
 
