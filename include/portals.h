@@ -174,8 +174,9 @@ typedef uint64_t ptl_seq_t;
 /* Why a FAIL event happened; PTL_NI_OK in every other event. postern_fail_text() has the words. */
 typedef enum {
 	PTL_NI_OK = 0,
-	/* no process with that id answered within PTL_PEER_TIMEOUT; on a node at once, and behind
-	 * posternd for a second: the process that had it has ended, and no other has it */
+	/* no process with that id answered within PTL_PEER_TIMEOUT; on a node at once, behind
+	 * posternd for a second, and for 0.1 s if the process closed its interface less than a
+	 * second ago: the process that had it has ended, and no other has it */
 	PTL_NI_UNREACHABLE,
 	/* the process fell silent for PTL_PEER_TIMEOUT; on a node, for 0.1 s if it has ended */
 	PTL_NI_PEER_DEAD,

@@ -320,7 +320,8 @@ typedef unsigned char ptl_event_kind_t;
 typedef unsigned char ptl_ni_fail_t;
 #define PTL_NI_OK ((ptl_ni_fail_t)0)
 /* the process is not there, or no longer. One that was there and has ended is missed at once on a
- * node, after a second behind posternd, and else after PTL_PEER_TIMEOUT. */
+ * node, after a second behind posternd, after 0.1 s if it closed its interface less than a second
+ * ago, and else after PTL_PEER_TIMEOUT. */
 #define PTL_NI_UNDELIVERABLE  ((ptl_ni_fail_t)1)
 #define PTL_NI_DROPPED        ((ptl_ni_fail_t)2) /* no portal, or no entry, takes the message */
 #define PTL_NI_PT_DISABLED    ((ptl_ni_fail_t)3)

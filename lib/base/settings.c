@@ -224,7 +224,8 @@ static const struct setting_row setting_table[SETTING_COUNT] = {
 			.description = {"PTL_PEER_TIMEOUT", "10s",
 				"How long a peer may be silent before it counts as dead and "
 				"operations towards it fail. A process that has ended is missed at "
-				"once on a node, and after a second behind posternd."},
+				"once on a node, after a second behind posternd, and after 0.1 s "
+				"if it has just closed its interface."},
 			.trust = TRUST_HARMLESS,
 			.type = TYPE_DURATION,
 			.min = PEER_TIMEOUT_MIN,

@@ -19,8 +19,9 @@
  *     name (address_absent()), a life that was known is over, and messages to it have failed when
  *     one question has brought nothing. A process that was never heard of may be about to start:
  *     it has start_timeout, if there is one. A process that has said BYE has as long, on every
- *     port. A host's switch (posternd) knows most of the host's processes, not all, so its word
- *     counts only after DENIED_LIFE of silence.
+ *     port; but while BYE_LIFE is not over, messages that begin fail after BYE_WAIT, in which its
+ *     successor may answer. A host's switch (posternd) knows most of the host's processes, not
+ *     all, so its word counts only after DENIED_LIFE of silence.
  */
 #include <transport/address.h>
 
@@ -44,6 +45,9 @@
 /* of silence, after which the word of another that the process is not there counts, */
 #define DENIED_LIFE SECOND
 #define DENIED_WAIT (100 * MILLISECOND) /* and in which the process may still answer */
+/* after a BYE: the process is certainly not there, unless it is there again */
+#define BYE_LIFE SECOND
+#define BYE_WAIT (100 * MILLISECOND)
 /* least time from the answer to a doubt to the next question */
 #define DOUBT_SPACING (1 * MILLISECOND)
 /* what an answer counts for: itself, and what it costs to read the question */
@@ -344,6 +348,13 @@ bool address_absent(const struct transport *transport, const struct peer *peer)
 	return !peer->self && port_absent(transport->port, peer->process.nid, peer->process.pid);
 }
 
+/* Did the messages that wait begin soon after a BYE? Those that waited before it are for the life
+ * that answers first. */
+static bool bye_is_fresh(const struct peer *peer)
+{
+	return peer->address_state == ADDRESS_ENDED && peer->progress - peer->heard < BYE_LIFE;
+}
+
 /* I5. Until when messages wait for an answer. */
 static uint64_t answer_end(const struct transport *transport, const struct peer *peer)
 {
@@ -354,9 +365,11 @@ static uint64_t answer_end(const struct transport *transport, const struct peer 
 
 	if (peer->denied)
 		return transport->now;
-	if (peer->asks == 0 || (!known && start == 0) || !address_absent(transport, peer))
-		return peer->address_state == ADDRESS_ENDED ? soon : end;
-	return known ? transport->now : soon;
+	if (peer->asks != 0 && (known || start != 0) && address_absent(transport, peer))
+		return known ? transport->now : soon;
+	if (bye_is_fresh(peer))
+		return peer->progress + BYE_WAIT;
+	return peer->address_state == ADDRESS_ENDED ? soon : end;
 }
 
 bool address_run(struct transport *transport, struct peer *peer)

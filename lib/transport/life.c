@@ -118,6 +118,7 @@ void peer_ended(struct transport *transport, struct peer *peer)
 	/* Should it live after all, its streams are not begun again. */
 	peer_over(transport, peer, INCOMING_GIVEN_UP);
 	address_turn(peer, ADDRESS_ENDED);
+	peer->heard = transport->now;
 }
 
 void life_psn(struct transport *transport, struct peer *peer, uint32_t first)

@@ -206,7 +206,7 @@ struct peer {
 	uint32_t rx_message; /* number of the next message to start */
 	uint32_t echo;       /* its newest timestamp */
 	uint32_t echo_at;    /* own clock when that arrived */
-	uint64_t heard;      /* last frame of a stream, or acknowledgement of one: I4 */
+	uint64_t heard;      /* last frame of a stream, acknowledgement of one (I4), or BYE */
 	struct assembly *assemblies;
 	struct reorder *reorder;
 	uint16_t ack_owed; /* frames since the last acknowledgement, small ones ACK_SMALL times */

@@ -173,18 +173,99 @@ static void process__that_has_said_bye_fails_further_messages_at_once(void **sta
 	network_destroy(network);
 }
 
-/* Where the port knows nothing, and the front end waits for no process that has not started. */
-static void process__that_has_said_bye_is_waited_for_no_longer_than_a_new_one(void **state)
+/* Where the port knows nothing. start_timeout: of the front end. */
+static struct network *parted(uint64_t start_timeout)
 {
-	struct network *network = acquaintances();
+	struct network *network = network_with(start_timeout);
 
-	(void)state;
 	network->absent = NULL;
+	node_start(network, 1, 1);
+	network_send(network, 0, 1, 8);
+	network_send(network, 1, 0, 8);
+	assert_true(network_run(network, SECOND));
 	transport_close(network->nodes[1].transport);
 	network->nodes[1].transport = NULL;
 	network_pass(network, MILLISECOND);
+	return network;
+}
+
+static void process__that_has_just_said_bye_fails_messages_soon(void **state)
+{
+	const uint64_t start_timeouts[] = {0, SECOND};
+
+	(void)state;
+	for (unsigned i = 0; i < 2; i++) {
+		struct network *network = parted(start_timeouts[i]);
+
+		for (unsigned count = 1; count <= 3; count++) {
+			network_send(network, 0, 1, count == 2 ? LONG : 8);
+			assert_in_range(wait(network, TRANSPORT_UNREACHABLE, count),
+				50 * MILLISECOND, 200 * MILLISECOND);
+		}
+		network_destroy(network);
+	}
+}
+
+static void process__that_said_bye_a_second_ago_is_waited_for_as_a_new_one(void **state)
+{
+	struct network *network = parted(SECOND);
+
+	(void)state;
+	network_pass(network, SECOND);
 	network_send(network, 0, 1, 8);
 	assert_in_range(wait(network, TRANSPORT_UNREACHABLE, 1), SECOND, SECOND + SECOND / 2);
+	network_destroy(network);
+	network = parted(0);
+	network_pass(network, SECOND);
+	network_send(network, 0, 1, 8);
+	network_pass(network, PATIENCE - SECOND);
+	network->nodes[1].lost_ok = true;
+	node_start(network, 1, 2);
+	assert_true(network_run(network, SECOND));
+	assert_int_equal(network->nodes[0].done, 2);
+	network_destroy(network);
+}
+
+static void process__that_has_said_bye_and_is_there_again_gets_the_next_message(void **state)
+{
+	struct network *network = parted(0);
+
+	(void)state;
+	network_send(network, 0, 1, 8);
+	network_pass(network, 20 * MILLISECOND);
+	network->nodes[1].lost_ok = true;
+	node_start(network, 1, 2);
+	assert_true(network_run(network, SECOND));
+	assert_int_equal(network->nodes[0].failed[TRANSPORT_UNREACHABLE], 0);
+	assert_int_equal(network->nodes[0].done, 2);
+	network_destroy(network);
+}
+
+/* A message that waits while the process is not heard is for the life that answers. */
+static void process__that_says_bye_to_one_that_waits_for_it_is_waited_for(void **state)
+{
+	struct network *network = network_with(0);
+
+	(void)state;
+	network->absent = NULL;
+	node_start(network, 1, 1);
+	network_send(network, 0, 1, 8);
+	network_send(network, 1, 0, 8);
+	assert_true(network_run(network, SECOND));
+	network->nodes[1].cut = true;
+	network->nodes[1].lost_ok = true;
+	network_send(network, 0, 1, 8);
+	(void)wait(network, TRANSPORT_DEAD, 1);
+	network_send(network, 0, 1, 8);
+	network_pass(network, 10 * MILLISECOND);
+	network->nodes[1].cut = false;
+	transport_close(network->nodes[1].transport);
+	network->nodes[1].transport = NULL;
+	network_pass(network, SECOND);
+	assert_int_equal(network->nodes[0].failed[TRANSPORT_UNREACHABLE], 0);
+	node_start(network, 1, 2);
+	assert_true(network_run(network, SECOND));
+	assert_int_equal(network->nodes[0].done, 2);
 	network_destroy(network);
 }
 
@@ -369,7 +450,11 @@ int main(void)
 		cmocka_unit_test(process__that_was_killed_fails_what_is_in_flight),
 		cmocka_unit_test(process__that_was_killed_fails_further_messages_at_once),
 		cmocka_unit_test(process__that_has_said_bye_fails_further_messages_at_once),
-		cmocka_unit_test(process__that_has_said_bye_is_waited_for_no_longer_than_a_new_one),
+		cmocka_unit_test(process__that_has_just_said_bye_fails_messages_soon),
+		cmocka_unit_test(process__that_said_bye_a_second_ago_is_waited_for_as_a_new_one),
+		cmocka_unit_test(
+			process__that_has_said_bye_and_is_there_again_gets_the_next_message),
+		cmocka_unit_test(process__that_says_bye_to_one_that_waits_for_it_is_waited_for),
 		cmocka_unit_test(process__that_is_there_again_gets_the_next_message),
 		cmocka_unit_test(process__that_answers_is_not_missed),
 		cmocka_unit_test(process__is_not_missed_by_itself),
