@@ -10,7 +10,8 @@
  * T6. An atomic is carried out where its request is taken, in one go: once, as the request comes
  *     once. The values that it found are answered from a copy, which the answer owns.
  * T7. A load of at most AMO_BYTES_MAX is answered from a copy as well: later messages do not change
- *     the data that it returns.
+ *     the data that it returns. So is one that gets VOID_BYTES or less of what it asked for: so few
+ *     must not go while the transport has them.
  * T8. A message to memory that is not there is one that was accepted, and failed (TIER_FAULT): its
  *     event and its answer say so, and that it moved nothing, although a part may have been
  *     written. Atomics look at their memory first, and longer loads at the first LOOK_MAX bytes of
@@ -695,7 +696,7 @@ void tiers_load(struct space *space, struct process from, const struct message_h
 		return;
 	}
 	space_count(space, gets_received);
-	if (header->requested <= AMO_BYTES_MAX)
+	if (header->requested <= AMO_BYTES_MAX || find.placement.length <= VOID_BYTES)
 		load_take(space, from, header, &find);
 	else
 		load_serve(space, from, header, &find);

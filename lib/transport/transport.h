@@ -51,10 +51,13 @@ enum transport_fail {
 	TRANSPORT_FAULT = 6
 };
 
+/* What RECORD_WHOLE without data and RECORD_VOID take more than RECORD_WHOLE without data. */
+#define VOID_BYTES 24
+
 /* A message on its way out. The caller fills the first part and keeps the whole alive until
  * message_done(). */
 struct message {
-	struct map memory;      /* its data, only read */
+	struct map memory;      /* its data, only read; VOID_BYTES or less are there for certain */
 	uint32_t header_length; /* a multiple of 8 */
 	/* the transport's */
 	uint32_t number;

@@ -509,7 +509,8 @@ static bool request_ends(
 {
 	if (plain_brings(header->kind))
 		return decision->moved <= here;
-	return header->requested <= AMO_BYTES_MAX || decision->fault;
+	return header->requested <= AMO_BYTES_MAX || decision->moved <= VOID_BYTES ||
+	       decision->fault;
 }
 
 static void entry_use(struct plain *plain, struct plain_entry *entry, uint64_t moved)

@@ -480,6 +480,31 @@ static void load__of_little_is_answered_from_a_copy(void **state)
 	rig_no_event(target->space, target->queue);
 }
 
+/* The same of a long one that gets little: the transport has no room to say that so little is not
+ * there any more. */
+static void load__of_much_that_gets_little_is_answered_from_a_copy(void **state)
+{
+	struct fake_target *target = *state;
+	struct message_header header = request(MESSAGE_LOAD, 1025);
+	struct fake_sent *sent;
+
+	memcpy(target->memory, data, sizeof(data));
+	append(target, (struct rig_tier){.ignore = UINT64_MAX, .options = BOTH});
+	for (uint64_t left = 0; left <= VOID_BYTES; left++) {
+		header.offset = sizeof(data) - left;
+		arrive(&header);
+		assert_int_equal(rig_news(target->space, target->queue, TIER_GET).moved, left);
+		memset(target->memory, 0, sizeof(data));
+		sent = fake_next();
+		assert_int_equal(sent->header.value, left);
+		assert_int_equal(sent->length, left);
+		assert_memory_equal(sent->data, data + header.offset, left);
+		fake_finish(sent, TRANSPORT_OK);
+		memcpy(target->memory, data, sizeof(data));
+	}
+	rig_no_event(target->space, target->queue);
+}
+
 static void load__is_answered_with_data_and_logged_when_that_has_left(void **state)
 {
 	struct fake_target *target = *state;
@@ -883,6 +908,7 @@ int main(void)
 		test(control__is_lost_when_events_that_cannot_be_refused_fill_the_queue),
 		test(queue__that_is_full_loses_its_oldest_events_and_says_so),
 		test(load__of_little_is_answered_from_a_copy),
+		test(load__of_much_that_gets_little_is_answered_from_a_copy),
 		test(load__is_answered_with_data_and_logged_when_that_has_left),
 		test(entry__that_wants_no_acknowledgement_says_only_that),
 		test(question__is_answered_unless_the_answer_is_on_its_way),
