@@ -308,8 +308,9 @@ PTL_API int postern_ping(ptl_handle_ni_t interface, ptl_process_id_t target, uin
  *   PTL_SEGV     rank or size is not a legal address.
  *   PTL_NOSPACE  There is no memory.
  *   PTL_FAIL     The process has joined or left already, the interface reaches no other process,
- *                the launcher cannot be used or has ended, or what it says makes no sense.
- *                postern_last_error() says which. */
+ *                or not the process with the next rank, the launcher cannot be used or has ended,
+ *                or what it says makes no sense. postern_last_error() says which, and which setting
+ *                to change. */
 PTL_API int postern_job_join(ptl_handle_ni_t interface, unsigned *rank, unsigned *size);
 
 /* The address of a process of the job. The launcher is asked for it once, which may take a moment.
@@ -349,6 +350,42 @@ PTL_API int postern_job_barrier(void);
  *   PTL_FAIL    The process is in no job, or the launcher has ended; the process has left its job
  *               nevertheless. postern_last_error() says which. */
 PTL_API int postern_job_leave(void);
+
+#define POSTERN_JOB_CARD_BYTES 40
+
+/* For a program that has an exchange of its own, such as MPI's or a store of values, and no
+ * launcher that postern_job_join() knows: what the other processes must know of this one. The
+ * program brings the cards of all to all, and calls postern_job_given().
+ *   interface  the interface by which the others reach this process
+ *   card       out: POSTERN_JOB_CARD_BYTES bytes; their meaning is Postern's
+ * Any thread may call this.
+ * Returns
+ *   PTL_OK      The card is written.
+ *   PTL_NOINIT  The library is not initialised.
+ *   PTL_INV_NI  interface is not a valid interface handle.
+ *   PTL_SEGV    card is not a legal address. */
+PTL_API int postern_job_card(ptl_handle_ni_t interface, void *card);
+
+/* Joins a job by the cards of all its processes, in the place of postern_job_join(). It waits for
+ * nobody. postern_job_address() then works as in other jobs, postern_job_barrier() does not: the
+ * program has its own. postern_job_abort() ends this process alone.
+ *   interface  that of postern_job_card()
+ *   rank       of this process, less than size
+ *   size       the number of processes in the job
+ *   cards      their cards, one after the other, by rank
+ * Any thread may call this.
+ * Returns
+ *   PTL_OK        The process has joined its job.
+ *   PTL_NOINIT    The library is not initialised.
+ *   PTL_INV_NI    interface is not a valid interface handle.
+ *   PTL_INV_PROC  size is 0 or too large, or rank is not less than it.
+ *   PTL_SEGV      cards is not a legal address.
+ *   PTL_NOSPACE   There is no memory.
+ *   PTL_FAIL      The process has joined or left already, a card is none, the one of this rank is
+ *                 another process's, or a process is on a network that this one does not reach.
+ *                 postern_last_error() says which, and which setting to change. */
+PTL_API int postern_job_given(
+	ptl_handle_ni_t interface, unsigned rank, unsigned size, const void *cards);
 
 /* Ends all processes of the job, whatever they do. In no job, it ends this process.
  *   code  the exit code of this process, and of the job where the launcher passes it on, as

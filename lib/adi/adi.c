@@ -23,7 +23,7 @@
 #include <engine/segment.h>
 #include <host/inspection.h>
 #include <host/interface.h>
-#include <host/visitor.h>
+#include <host/member.h>
 #include <job/job.h>
 #include <messages/messages.h>
 
@@ -423,7 +423,7 @@ static uint64_t opened; /* the interface */
 
 static bool process_answers(struct process process, uint64_t timeout)
 {
-	return front_process_answers(&front, opened, process, timeout);
+	return member_answers(&front, opened, process, timeout);
 }
 
 /* Room for all, and what a list says of them. */
@@ -441,37 +441,41 @@ static bool processes_make(void)
 }
 
 /* A launcher says where all are. */
-static bool processes_meet(struct process self)
+static bool processes_meet(void)
 {
-	if (!job_meet(&adi.job, self))
+	struct card card = {0};
+
+	(void)member_card(&front, opened, &card);
+	if (!job_meet(&adi.job, &card))
 		return false;
-	for (uint32_t rank = 0; job_is_launched(&adi.job) && rank < adi.job.size; rank++)
-		if (!job_address(&adi.job, rank, &adi.processes[rank]))
+	for (uint32_t rank = 0; job_is_launched(&adi.job) && rank < adi.job.size; rank++) {
+		if (!job_card(&adi.job, rank, &card))
 			return false;
+		adi.processes[rank] = card.process;
+		member_knows(&front, opened, &card);
+	}
 	return true;
 }
 
 static bool start(void)
 {
 	struct process self;
-	uint64_t handle;
 
 	if (!job_find(&adi.job, true) || !processes_make())
 		return false;
 	snprintf(adi.job.why, sizeof(adi.job.why), "no interface can be opened");
-	if (front_open(&front) != ANSWER_OK || interface_make(&self, &handle) != ANSWER_OK)
+	if (front_open(&front) != ANSWER_OK || interface_make(&self, &opened) != ANSWER_OK)
 		return false;
 	adi.here = calloc(adi.job.size, sizeof(*adi.here));
 	if (!adi.here)
 		return false;
-	if (!process_is_mine(self) || !processes_meet(self))
+	if (!process_is_mine(self) || !processes_meet())
 		return false;
 	snprintf(adi.job.why, sizeof(adi.job.why), "there is no memory for messages");
-	if (!messages_make(handle))
+	if (!messages_make(opened))
 		return false;
 	adi.job.drive = progress;
 	if (is_served()) {
-		opened = handle;
 		adi.job.watch.answers = process_answers;
 		adi.job.watch.patience = setting_number(SETTING_PEER_TIMEOUT);
 	}

@@ -158,21 +158,3 @@ enum answer visit_call(const struct visit *visit, struct command *command,
 		interface_drive();
 	return answer;
 }
-
-bool front_process_answers(
-	const struct front *front, uint64_t interface, struct process process, uint64_t timeout)
-{
-	struct command command = {
-		.kind = COMMAND_PING,
-		.ping = {.nid = process.nid, .pid = process.pid, .timeout = timeout},
-	};
-	struct ping_report report;
-	struct visit visit;
-	enum answer answer;
-
-	if (front_visit(front, &visit, interface, HANDLE_INTERFACE, -1) != 0)
-		return true;
-	answer = submission_ping(&visit.interface->submission, &command, interface_drive, &report);
-	visit_leave(&visit);
-	return answer != ANSWER_OK || report.outcome == PING_ANSWERED;
-}

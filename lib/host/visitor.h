@@ -241,9 +241,4 @@ enum answer visit_call(const struct visit *visit, struct command *command,
 	const struct region_description *after, struct region_description *before)
 	CORE_API(visit_call);
 
-/* Does a process answer an echo question of the front end's interface within so many ns? True as
- * well if that interface is not open any more. */
-bool front_process_answers(const struct front *front, uint64_t interface, struct process process,
-	uint64_t timeout) CORE_API(front_process_answers);
-
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* job.c - see job.h.
  *
- * Each process writes its address into the launcher's key-value space under its rank, and enters
- * the first barrier. Behind it all addresses are there.
+ * Each process writes its card into the launcher's key-value space under its rank, and enters the
+ * first barrier. Behind it all cards are there.
  */
 #include <job/job.h>
 
@@ -18,8 +18,7 @@
 #include <job/pmix_client.h>
 #include <job/watch.h>
 
-#define KEY          "postern" /* of a process's address */
-#define ADDRESS_ROOM sizeof("4294967295:4294967295")
+#define KEY "postern" /* of a process's card */
 
 #define NAP (200 * MICROSECOND) /* of a thread that drives and waits for the launcher */
 
@@ -37,12 +36,6 @@ bool job_find(struct job *job, bool lists)
 		return false;
 	job->kind = launcher->kind;
 	return true;
-}
-
-static bool address_missing(struct job *job, uint32_t rank)
-{
-	return job_wrong(job,
-		"the launcher of this job has no address of rank %u: start the job again", rank);
 }
 
 uint64_t job_sleep(struct job *job)
@@ -150,8 +143,8 @@ bool job_get(struct job *job, uint32_t rank, const char *key, char *value, size_
 					  : job_wrong(job, "this process is in no job");
 }
 
-/* The key of a rank's address. PMIx has a space of keys for each rank, PMI one for all. */
-static void address_key(const struct job *job, uint32_t rank, char key[PMI_KEY])
+/* The key of a rank's card. PMIx has a space of keys for each rank, PMI one for all. */
+static void card_key(const struct job *job, uint32_t rank, char key[PMI_KEY])
 {
 	if (job->kind == LAUNCHER_PMI)
 		snprintf(key, PMI_KEY, KEY "-%u", rank);
@@ -159,25 +152,42 @@ static void address_key(const struct job *job, uint32_t rank, char key[PMI_KEY])
 		snprintf(key, PMI_KEY, KEY);
 }
 
-bool job_meet(struct job *job, struct process self)
+/* The neighbour of the watch is one that this process reaches. */
+static bool neighbour_meet(struct job *job, const struct card *self)
 {
-	char key[PMI_KEY], value[ADDRESS_ROOM];
+	uint32_t rank = (job->rank + 1) % job->size;
+	struct card card;
 
-	address_key(job, job->rank, key);
-	snprintf(value, sizeof(value), "%u:%u", self.nid, self.pid);
-	return job_begin(job) && job_put(job, key, value) && job_barrier(job);
+	if (!job_is_launched(job) || job->size == 1)
+		return true;
+	if (!job_card(job, rank, &card))
+		return false;
+	job->watch.neighbour = card.process;
+	return !card_unreached(self, &card, rank, job->why, sizeof(job->why));
 }
 
-bool job_address(struct job *job, uint32_t rank, struct process *address)
+bool job_meet(struct job *job, const struct card *self)
+{
+	char key[PMI_KEY], value[CARD_TEXT];
+
+	card_key(job, job->rank, key);
+	card_write(self, value);
+	return job_begin(job) && job_put(job, key, value) && job_barrier(job) &&
+	       neighbour_meet(job, self);
+}
+
+bool job_card(struct job *job, uint32_t rank, struct card *card)
 {
 	char key[PMI_KEY], value[PMI_VALUE];
 
-	address_key(job, rank, key);
+	card_key(job, rank, key);
 	if (!job_get(job, rank, key, value, sizeof(value)))
 		return false;
-	if (job_hosts(value, NULL) != 1)
-		return address_missing(job, rank);
-	return job_hosts(value, address) == 1;
+	return card_read(card, value) ||
+	       job_wrong(job,
+		       "the launcher of this job has no card of rank %u: start the job again, with "
+		       "one release of Postern on all hosts",
+		       rank);
 }
 
 bool job_barrier(struct job *job)

@@ -12,6 +12,7 @@
 
 #include <base/core.h>
 #include <base/pmi.h>
+#include <job/card.h>
 #include <job/launchers.h>
 #include <transport/transport.h>
 
@@ -22,9 +23,9 @@ struct watch {
 	/* Does a process answer within timeout ns? NULL: nobody is looked after. */
 	bool (*answers)(struct process process, uint64_t timeout);
 	uint64_t patience; /* ns of silence after which a rank is dead */
-	bool known, active;
-	struct process neighbour;
-	uint64_t heard, due; /* ns */
+	bool active;
+	struct process neighbour; /* known since job_meet() */
+	uint64_t heard, due;      /* ns */
 };
 
 struct job {
@@ -67,10 +68,12 @@ bool job_put(struct job *job, const char *key, const char *value) CORE_API(job_p
 bool job_get(struct job *job, uint32_t rank, const char *key, char *value, size_t size)
 	CORE_API(job_get);
 
-/* Begins, tells the launcher where this process is, and returns when all others have done so. */
-bool job_meet(struct job *job, struct process self) CORE_API(job_meet);
-/* Where a process is. Only with a launcher. */
-bool job_address(struct job *job, uint32_t rank, struct process *address) CORE_API(job_address);
+/* Begins, gives the launcher this process's card, and returns when all others have done so. Fails
+ * if this process does not reach its right neighbour: if there are ranks on different networks,
+ * some have such a neighbour. */
+bool job_meet(struct job *job, const struct card *self) CORE_API(job_meet);
+/* The card of a rank. Only with a launcher. */
+bool job_card(struct job *job, uint32_t rank, struct card *card) CORE_API(job_card);
 /* Returns when all others have come here, too. With a watch it ends the job, and does not return,
  * if a rank is dead. */
 bool job_barrier(struct job *job) CORE_API(job_barrier);

@@ -41,9 +41,6 @@ void watch_begin(struct job *job)
 	watch->active = false;
 	if (!watch->answers || job->size == 1)
 		return;
-	if (!watch->known && !job_address(job, neighbour(job), &watch->neighbour))
-		return;
-	watch->known = true;
 	watch->active = true;
 	watch->heard = now();
 	watch->due = watch->heard + LOOK_FIRST;
@@ -51,9 +48,13 @@ void watch_begin(struct job *job)
 
 static _Noreturn void neighbour_dead(struct job *job)
 {
+	/* Hydra loses what it has not read when the job is aborted. */
+	const struct timespec moment = {.tv_nsec = 100 * (long)MILLISECOND};
+
 	log_error("rank %u waits at a barrier, and rank %u has not answered for %.3g s "
 		  "(PTL_PEER_TIMEOUT): it has ended, or its host is lost; the job is ended",
 		job->rank, neighbour(job), (double)job->watch.patience / SECOND);
+	nanosleep(&moment, NULL);
 	job_abort(job, EXIT_FAILURE);
 	_exit(EXIT_FAILURE);
 }

@@ -8,8 +8,7 @@
  * W2. A neighbour that has not answered for the front end's patience is dead, and the job ends.
  *     Where a process answers only in its own calls (PTL_PROGRESS=inline) silence says nothing,
  *     and the front end wants no watch.
- * W3. Nothing is asked of the launcher at the barrier, which it might not expect: the neighbour's
- *     address is known before.
+ * W3. Nothing is asked of the launcher at the barrier, which it might not expect.
  */
 #ifndef JOB_WATCH_H
 #define JOB_WATCH_H

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* job.c - postern_job_...: this process's place in its job (lib/job).
  *
- * Each address is read when it is first asked for. A process that no launcher started is a job of
- * one, which speaks to nobody.
+ * Each card is read when a rank's address is first asked for. A process that no launcher started is
+ * a job of one, which speaks to nobody.
  */
 #include <postern.h>
 
@@ -16,6 +16,7 @@
 #include <base/log.h>
 #include <base/port.h>
 #include <base/settings.h>
+#include <host/member.h>
 #include <job/job.h>
 #include <p3/interface.h>
 
@@ -28,6 +29,7 @@ static int job_cancel;
 static enum job_state job_state;
 static struct process *addresses; /* by rank; one that is not known yet has PTL_NID_ANY */
 static struct job job;
+static bool is_given; /* by postern_job_given() */
 
 static void job_take(void)
 {
@@ -69,7 +71,7 @@ static void job_end(void)
 
 /* What the job is to know of an interface. */
 struct member {
-	struct process address;
+	struct card card;
 	bool drives;    /* it has no poll thread: a waiting thread moves its messages, */
 	bool is_helped; /* or, in the meantime, a helper */
 	uint64_t handle;
@@ -78,9 +80,9 @@ struct member {
 
 static uint64_t joined_by; /* the interface that joined */
 
-static bool member_answers(struct process process, uint64_t timeout)
+static bool rank_answers(struct process process, uint64_t timeout)
 {
-	return front_process_answers(&portals, joined_by, process, timeout);
+	return member_answers(&portals, joined_by, process, timeout);
 }
 
 /* Ranks answer while they compute, so one that does not is dead. */
@@ -88,8 +90,7 @@ static void watch_want(const struct member *member)
 {
 	if (member->drives && !member->is_helped)
 		return;
-	joined_by = member->handle;
-	job.watch.answers = member_answers;
+	job.watch.answers = rank_answers;
 	job.watch.patience = setting_number(SETTING_PEER_TIMEOUT);
 }
 
@@ -105,23 +106,36 @@ static bool member_reaches_others(const struct member *member)
 	return false;
 }
 
-static int job_join(const struct member *member)
+/* No other than the own one is known yet. */
+static bool addresses_make(const struct member *member)
 {
-	if (job_state != JOB_NONE) {
-		log_error("this process has %s its job already: postern_job_join() is called once",
-			job_state == JOB_JOINED ? "joined" : "left");
-		return PTL_FAIL;
-	}
-	if (!job_succeeds(job_find(&job, false)) || !member_reaches_others(member))
-		return PTL_FAIL;
 	addresses = malloc(job.size * sizeof(*addresses));
 	if (!addresses)
-		return PTL_NOSPACE;
+		return false;
 	for (uint32_t n = 0; n < job.size; n++)
 		addresses[n].nid = PTL_NID_ANY;
-	addresses[job.rank] = member->address;
+	addresses[job.rank] = member->card.process;
+	joined_by = member->handle;
+	return true;
+}
+
+static bool job_is_new(void)
+{
+	if (job_state == JOB_NONE)
+		return true;
+	log_error("this process has %s its job already: a process joins one job, once",
+		job_state == JOB_JOINED ? "joined" : "left");
+	return false;
+}
+
+static int job_join(const struct member *member)
+{
+	if (!job_is_new() || !job_succeeds(job_find(&job, false)) || !member_reaches_others(member))
+		return PTL_FAIL;
+	if (!addresses_make(member))
+		return PTL_NOSPACE;
 	job.drive = member->drives ? interfaces_drive : NULL;
-	if (!job_succeeds(job_meet(&job, member->address))) {
+	if (!job_succeeds(job_meet(&job, &member->card))) {
 		job_close(&job);
 		job_end();
 		return PTL_FAIL;
@@ -131,22 +145,31 @@ static int job_join(const struct member *member)
 	return PTL_OK;
 }
 
-int postern_job_join(ptl_handle_ni_t interface, unsigned *rank, unsigned *size)
+/* PTL_OK, PTL_NOINIT, or PTL_INV_NI. */
+static int member_look(ptl_handle_ni_t interface, struct member *member)
 {
-	struct member member;
 	struct visit visit;
 	int code = visit_enter(&visit, interface, HANDLE_INTERFACE, PTL_INV_NI);
 
 	if (code != PTL_OK)
 		return code;
-	member = (struct member){
-		.address = visit.interface->self,
+	*member = (struct member){
 		.drives = visit.interface->inlined,
 		.is_helped = interface_is_helped(visit.interface),
 		.handle = interface,
 	};
-	memcpy(member.port, visit.interface->port->name, sizeof(member.port));
+	memcpy(member->port, visit.interface->port->name, sizeof(member->port));
 	visit_leave(&visit);
+	return member_card(&portals, interface, &member->card) ? PTL_OK : PTL_INV_NI;
+}
+
+int postern_job_join(ptl_handle_ni_t interface, unsigned *rank, unsigned *size)
+{
+	struct member member;
+	int code = member_look(interface, &member);
+
+	if (code != PTL_OK)
+		return code;
 	if (ADDRESS_IS_BAD(rank) || ADDRESS_IS_BAD(size))
 		return PTL_SEGV;
 	log_clear_error();
@@ -156,6 +179,85 @@ int postern_job_join(ptl_handle_ni_t interface, unsigned *rank, unsigned *size)
 		*rank = job.rank;
 		*size = job.size;
 	}
+	job_give();
+	return code;
+}
+
+/* --- cards by an exchange of the program's own */
+
+int postern_job_card(ptl_handle_ni_t interface, void *card)
+{
+	struct member member;
+	int code = member_look(interface, &member);
+
+	if (code != PTL_OK)
+		return code;
+	if (address_is_bad(card, CARD_BYTES, 1))
+		return PTL_SEGV;
+	card_encode(&member.card, card);
+	return PTL_OK;
+}
+
+/* Takes a rank's card, after an error line not. */
+static bool card_take(const struct member *member, uint32_t rank, const uint8_t *bytes)
+{
+	struct card card;
+
+	if (!card_decode(&card, bytes))
+		(void)job_wrong(&job, "the card of rank %u is none of postern_job_card()", rank);
+	else if (rank == job.rank && (card.process.nid != member->card.process.nid ||
+					     card.process.pid != member->card.process.pid))
+		(void)job_wrong(&job,
+			"the card of this rank is that of process %u:%u, and this process is "
+			"%u:%u",
+			card.process.nid, card.process.pid, member->card.process.nid,
+			member->card.process.pid);
+	else if (!card_unreached(&member->card, &card, rank, job.why, sizeof(job.why))) {
+		addresses[rank] = card.process;
+		member_knows(&portals, joined_by, &card);
+		return true;
+	}
+	return job_succeeds(false);
+}
+
+static int job_take_cards(
+	const struct member *member, unsigned rank, unsigned size, const uint8_t *cards)
+{
+	bool taken = true;
+
+	if (!job_is_new())
+		return PTL_FAIL;
+	job.rank = rank;
+	job.size = size;
+	if (!member_reaches_others(member))
+		return PTL_FAIL;
+	if (!addresses_make(member))
+		return PTL_NOSPACE;
+	for (uint32_t n = 0; n < size && taken; n++)
+		taken = card_take(member, n, cards + (size_t)n * CARD_BYTES);
+	if (!taken) {
+		job_end();
+		return PTL_FAIL;
+	}
+	is_given = true;
+	job_state = JOB_JOINED;
+	return PTL_OK;
+}
+
+int postern_job_given(ptl_handle_ni_t interface, unsigned rank, unsigned size, const void *cards)
+{
+	struct member member;
+	int code = member_look(interface, &member);
+
+	if (code != PTL_OK)
+		return code;
+	if (size == 0 || size > JOB_SIZE_MAX || rank >= size)
+		return PTL_INV_PROC;
+	if (address_range_is_bad((uintptr_t)cards, (uint64_t)size * CARD_BYTES))
+		return PTL_SEGV;
+	log_clear_error();
+	job_take();
+	code = job_take_cards(&member, rank, size, cards);
 	job_give();
 	return code;
 }
@@ -180,8 +282,15 @@ static int job_enter(const char *function)
 
 static bool address_know(uint32_t rank)
 {
-	return addresses[rank].nid != PTL_NID_ANY ||
-	       job_succeeds(job_address(&job, rank, &addresses[rank]));
+	struct card card;
+
+	if (addresses[rank].nid != PTL_NID_ANY)
+		return true;
+	if (!job_succeeds(job_card(&job, rank, &card)))
+		return false;
+	addresses[rank] = card.process;
+	member_knows(&portals, joined_by, &card);
+	return true;
 }
 
 int postern_job_address(unsigned rank, ptl_process_id_t *address)
@@ -208,8 +317,13 @@ int postern_job_barrier(void)
 
 	if (code != PTL_OK)
 		return code;
-	if (!job_succeeds(job_barrier(&job)))
+	if (is_given) {
+		log_error("this job was made by postern_job_given(), and has no launcher that "
+			  "could make a barrier: use the program's own exchange");
 		code = PTL_FAIL;
+	} else if (!job_succeeds(job_barrier(&job))) {
+		code = PTL_FAIL;
+	}
 	job_give();
 	return code;
 }

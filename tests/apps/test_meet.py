@@ -109,6 +109,42 @@ class Meet(programs.Case):
             self.assertEqual(codes[0], code, errors)
             self.assertNotEqual(codes[2], 0, errors)
 
+    def test_ranks_that_do_not_reach_each_other_are_told_which_setting_to_change(self):
+        for interfaces, why in ((("node:a", "node:b"), "is on another machine, or on another node of this one: set PTL_IFACE_NAME to udp"),
+                                (("node:a", "udp"), "is on udp, this process on a node: set PTL_IFACE_NAME and PTL_ENCAP alike")):
+            codes, _, errors = self.ends([self.rank(n, 2, RING, "10", PTL_IFACE_NAME=name) for n, name in enumerate(interfaces)])
+            self.assertNotEqual(codes[0], 0)
+            self.assertRegex("".join(errors), why + "|" + why.replace("is on udp, this process on a node", "is on a node, this process on udp"))
+
+    def given(self, *ranks):
+        """Processes whose exchange are files: by rank, with their PTL_IFACE_NAME."""
+        words = os.path.join(os.environ["POSTERN_BUILD"], "tests/apps/given")
+        return self.ends([self.start(words, str(n), str(len(ranks)), self.directory, XDG_RUNTIME_DIR=self.directory, PTL_IFACE_NAME=name)
+                          for n, name in enumerate(ranks)])
+
+    def test_cards_make_a_job_by_another_exchange(self):
+        codes, outputs, errors = self.given("node", "node", "node")
+        self.assertEqual((codes, outputs), ([0, 0, 0], [f"rank {n} of 3 has reached the next\n" for n in range(3)]), errors)
+        self.assertIn("use the program's own exchange", errors[0])
+
+    def test_cards_by_udp(self):
+        codes, outputs, errors = self.given("udp", "udp")
+        self.assertEqual(codes, [0, 0], errors)
+
+    def test_cards_of_another_network_are_refused(self):
+        codes, _, errors = self.given("node:a", "node:b")
+        self.assertEqual(codes, [1, 1])
+        self.assertIn("rank 1 is on another machine, or on another node", errors[0])
+
+    def test_cards_that_are_none_are_refused(self):
+        with open(os.path.join(self.directory, "card-1"), "wb") as file:
+            file.write(bytes(40))
+        process = self.start(os.path.join(os.environ["POSTERN_BUILD"], "tests/apps/given"), "0", "2", self.directory,
+                             XDG_RUNTIME_DIR=self.directory, PTL_IFACE_NAME="node")
+        codes, _, errors = self.ends([process])
+        self.assertEqual(codes, [1])
+        self.assertIn("the card of rank 1 is none of postern_job_card()", errors[0])
+
     def test_a_launcher_that_is_killed_ends_all(self):
         for victim, codes in ((0, [-9, 1]), (1, [1, -9])):
             ranks = [self.rank(n, 2, "sh", "-c", "echo cmd=init >&$PMI_FD; echo up; exec sleep 1000") for n in range(2)]

@@ -360,8 +360,8 @@ class Launcher(programs.Case):
                               ((init, b"cmd=my_kvsname kvsname=" + b"x" * 300 + b"\n"), "names no key-value space"),
                               ((init, b"x" * 5000), "has ended"), ((init, name, b"cmd=put_result rc=1\n"), "cmd=put_result was expected"),
                               ((init, name, put), "has ended"),
-                              *(((init, name, put, b"cmd=barrier_out\n", b"cmd=get_result rc=0 value=" + value + b"\n"), "no address of rank 1")
-                                for value in (b"", b"1", b"1:", b"x:y", b"4294967295:1", b"1:4294967295", b"1:" + b"1" * 100)),
+                              *(((init, name, put, b"cmd=barrier_out\n", b"cmd=get_result rc=0 value=" + value + b"\n"), "no card of rank 1")
+                                for value in (b"", b"1:1000", b"50" * 40, b"5001" + b"ff" * 38, b"5001" + b"0" * 74, b"5001" + b"0" * 100)),
                               ((init, name, put, b"cmd=barrier_out\n", b"cmd=get_result rc=-1 msg=no\n"), "cmd=get_result was expected")):
             code, out, err = self.rank(*answers)
             self.assertEqual((code, out), (1, ""), err)

@@ -2,7 +2,7 @@
 /* test_job.c - postern_job_...: a process that no launcher started is a job of one. Jobs of several
  * processes are tested in tests/apps/test_run.py.
  *
- * Covers: lib/p3/job.c, lib/job/job.c.
+ * Covers: lib/p3/job.c, lib/job/job.c, lib/host/member.c.
  *
  * A process joins once, so the tests stand in the order of its life.
  */
@@ -64,6 +64,33 @@ static void postern_job__of_one_has_rank_0_and_its_own_address(void **state)
 	assert_error_names("has joined its job already");
 }
 
+static void postern_job_card__is_of_this_process(void **state)
+{
+	unsigned char card[POSTERN_JOB_CARD_BYTES] = {0}, again[POSTERN_JOB_CARD_BYTES] = {1};
+
+	(void)state;
+	assert_ok(postern_job_card(here.ni, card));
+	assert_ok(postern_job_card(here.ni, again));
+	assert_memory_equal(card, again, sizeof(card));
+	assert_code(postern_job_card(here.fence_in, card), PTL_INV_NI);
+	assert_code(postern_job_card(here.ni, NULL), PTL_SEGV);
+}
+
+static void postern_job_given__refuses_what_it_should(void **state)
+{
+	unsigned char card[POSTERN_JOB_CARD_BYTES];
+
+	(void)state;
+	assert_ok(postern_job_card(here.ni, card));
+	assert_code(postern_job_given(here.fence_in, 0, 1, card), PTL_INV_NI);
+	assert_code(postern_job_given(here.ni, 0, 0, card), PTL_INV_PROC);
+	assert_code(postern_job_given(here.ni, 1, 1, card), PTL_INV_PROC);
+	assert_code(postern_job_given(here.ni, 0, UINT32_MAX, card), PTL_INV_PROC);
+	assert_code(postern_job_given(here.ni, 0, 1, NULL), PTL_SEGV);
+	assert_code(postern_job_given(here.ni, 0, 1, card), PTL_FAIL);
+	assert_error_names("has joined its job already");
+}
+
 static void postern_job__is_left_once(void **state)
 {
 	ptl_process_id_t id;
@@ -99,6 +126,8 @@ int main(void)
 		TEST_HERE(postern_job_join__refuses_what_it_should),
 		TEST_HERE(postern_job_join__has_the_environment_of_the_start),
 		TEST_HERE(postern_job__of_one_has_rank_0_and_its_own_address),
+		TEST_HERE(postern_job_card__is_of_this_process),
+		TEST_HERE(postern_job_given__refuses_what_it_should),
 		TEST_HERE(postern_job__is_left_once),
 		TEST_BARE(postern_job__needs_the_library),
 	};

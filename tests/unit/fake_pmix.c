@@ -45,7 +45,7 @@ pmix_status_t PMIx_Abort(int status, const char message[], pmix_proc_t processes
 pmix_status_t PMIx_Put(pmix_scope_t scope, const char key[], pmix_value_t *value)
 {
 	if (scope != PMIX_GLOBAL || strcmp(key, "postern") != 0 || value->type != PMIX_STRING ||
-		strcmp(value->data.string, "101:7") != 0)
+		strncmp(value->data.string, "500100006500000007000000", 24) != 0)
 		return PMIX_ERR_BAD_PARAM;
 	return PMIX_SUCCESS;
 }
@@ -95,7 +95,7 @@ pmix_status_t PMIx_Fence_nb(const pmix_proc_t processes[], size_t count, const p
 pmix_status_t PMIx_Get(const pmix_proc_t *process, const char key[], const pmix_info_t info[],
 	size_t count, pmix_value_t **value)
 {
-	char text[64];
+	char text[128];
 
 	(void)info;
 	(void)count;
@@ -110,7 +110,8 @@ pmix_status_t PMIx_Get(const pmix_proc_t *process, const char key[], const pmix_
 	if (told("nonsense"))
 		snprintf(text, sizeof(text), "here");
 	else
-		snprintf(text, sizeof(text), "%u:7", 100 + process->rank);
+		snprintf(text, sizeof(text), "5001%02x00%02x00000007000000%056d",
+			told("other-network") ? 2 : 0, 100 + process->rank, 0);
 	(*value)->type = PMIX_STRING;
 	(*value)->data.string = strdup(text);
 	return PMIX_SUCCESS;

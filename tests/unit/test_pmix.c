@@ -18,7 +18,7 @@
 
 #include <job/job.h>
 
-static const struct process self = {101, 7};
+static const struct card self = {.process = {101, 7}};
 static unsigned driven;
 
 static bool drive(void)
@@ -58,12 +58,13 @@ static int in_child(const char *fake, void (*run)(void))
 
 static void job_pass(void)
 {
-	struct process other;
+	struct card other;
 
 	child_assert(job_find(&job, false));
 	child_assert(job.rank == 1 && job.size == 3 && job_is_launched(&job));
-	child_assert(job_meet(&job, self));
-	child_assert(job_address(&job, 2, &other) && other.nid == 102 && other.pid == 7);
+	child_assert(job_meet(&job, &self));
+	child_assert(job_card(&job, 2, &other));
+	child_assert(other.process.nid == 102 && other.process.pid == 7);
 	child_assert(job_barrier(&job) && job_barrier(&job));
 	job.drive = drive;
 	child_assert(job_barrier(&job));
@@ -88,20 +89,12 @@ static void find_fail(void)
 
 static void meet_fail(void)
 {
-	child_assert(job_find(&job, false) && !job_meet(&job, self) && strstr(job.why, part));
-}
-
-static void address_fail(void)
-{
-	struct process other;
-
-	child_assert(job_find(&job, false) && job_meet(&job, self));
-	child_assert(!job_address(&job, 0, &other) && strstr(job.why, part));
+	child_assert(job_find(&job, false) && !job_meet(&job, &self) && strstr(job.why, part));
 }
 
 static void leave_fail(void)
 {
-	child_assert(job_find(&job, false) && job_meet(&job, self));
+	child_assert(job_find(&job, false) && job_meet(&job, &self));
 	child_assert(!job_leave(&job) && strstr(job.why, part) && !job_is_launched(&job));
 }
 
@@ -144,7 +137,8 @@ static void pmix__errors_are_told(void **state)
 	expect("not-found", find_fail, "PMIx_Get failed: SOMETHING (-46)");
 	expect("size", find_fail, "PMIx says no size of this job");
 	expect("fence", meet_fail, "PMIx_Fence_nb failed");
-	expect("nonsense", address_fail, "has no address of rank 0");
+	expect("nonsense", meet_fail, "has no card of rank 2");
+	expect("other-network", meet_fail, "rank 2 is on udp, this process on a network interface");
 	expect("finalize", leave_fail, "PMIx_Finalize failed: UNREACHABLE");
 }
 

@@ -35,7 +35,7 @@ static struct job waiting(uint64_t patience)
 	struct job job = {
 		.rank = 2,
 		.size = 3,
-		.watch = {.answers = answers, .patience = patience, .known = true},
+		.watch = {.answers = answers, .patience = patience},
 	};
 
 	asked = 0;

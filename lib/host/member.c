@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* member.c - see member.h. */
+#include <host/member.h>
+
+#include <stdio.h>
+#include <string.h>
+
+#include <base/port.h>
+
+/* A number of this machine, while it runs, and of a node on it. */
+static uint32_t place_find(const char *node)
+{
+	FILE *file = fopen("/proc/sys/kernel/random/boot_id", "re");
+	char boot[64] = "";
+	uint32_t sum = 2166136261;
+
+	if (file && !fgets(boot, sizeof(boot), file))
+		boot[0] = '\0';
+	if (file)
+		(void)fclose(file);
+	for (const char *byte = boot; *byte; byte++)
+		sum = (sum ^ (uint8_t)*byte) * 16777619;
+	for (; *node; node++)
+		sum = (sum ^ (uint8_t)*node) * 16777619;
+	return sum;
+}
+
+bool member_card(const struct front *front, uint64_t interface, struct card *card)
+{
+	const struct interface *member;
+	struct visit visit;
+
+	if (front_visit(front, &visit, interface, HANDLE_INTERFACE, -1) != 0)
+		return false;
+	member = visit.interface;
+	*card = (struct card){
+		.process = member->self,
+		.network = member->port->lone          ? CARD_NODE
+			   : member->port->addressed   ? CARD_UDP
+			   : member->encapsulation.udp ? CARD_ETHERNET_UDP
+						       : CARD_ETHERNET,
+	};
+	if (card->network == CARD_NODE)
+		card->place = place_find(member->port->name);
+	memcpy(card->address, member->port->address, sizeof(card->address));
+	visit_leave(&visit);
+	return true;
+}
+
+void member_knows(const struct front *front, uint64_t interface, const struct card *card)
+{
+	struct command command = {
+		.kind = COMMAND_WAY,
+		.way = {.nid = card->process.nid, .pid = card->process.pid},
+	};
+	struct visit visit;
+
+	memcpy(command.way.address, card->address, sizeof(command.way.address));
+	if (front_visit(front, &visit, interface, HANDLE_INTERFACE, -1) != 0)
+		return;
+	submission_post(&visit.interface->submission, &command);
+	visit_leave(&visit);
+}
+
+bool member_answers(
+	const struct front *front, uint64_t interface, struct process process, uint64_t timeout)
+{
+	struct command command = {
+		.kind = COMMAND_PING,
+		.ping = {.nid = process.nid, .pid = process.pid, .timeout = timeout},
+	};
+	struct ping_report report;
+	struct visit visit;
+	enum answer answer;
+
+	if (front_visit(front, &visit, interface, HANDLE_INTERFACE, -1) != 0)
+		return true;
+	answer = submission_ping(&visit.interface->submission, &command, interface_drive, &report);
+	visit_leave(&visit);
+	return answer != ANSWER_OK || report.outcome == PING_ANSWERED;
+}

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* member.h - an interface as a member of a job: its card, and what others' cards say. Any thread.
+ */
+#ifndef HOST_MEMBER_H
+#define HOST_MEMBER_H
+
+#include <host/visitor.h>
+#include <job/card.h>
+
+/* The card of a front end's interface. False: the handle is none. */
+bool member_card(const struct front *front, uint64_t interface, struct card *card)
+	CORE_API(member_card);
+/* What a card says of where its process is. Nothing if the interface is not open any more. */
+void member_knows(const struct front *front, uint64_t interface, const struct card *card)
+	CORE_API(member_knows);
+/* Does a process answer an echo question within so many ns? True as well if the interface is not
+ * open any more. */
+bool member_answers(const struct front *front, uint64_t interface, struct process process,
+	uint64_t timeout) CORE_API(member_answers);
+
+#endif

@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* card.c - see card.h. */
+#include <job/card.h>
+
+#include <stdio.h>
+#include <string.h>
+
+#define VERSION 1
+
+static void number_encode(uint8_t *bytes, uint32_t number)
+{
+	for (unsigned i = 0; i < 4; i++)
+		bytes[i] = (uint8_t)(number >> 8 * i);
+}
+
+static uint32_t number_decode(const uint8_t *bytes)
+{
+	uint32_t number = 0;
+
+	for (unsigned i = 0; i < 4; i++)
+		number |= (uint32_t)bytes[i] << 8 * i;
+	return number;
+}
+
+void card_encode(const struct card *card, uint8_t bytes[CARD_BYTES])
+{
+	memset(bytes, 0, CARD_BYTES);
+	bytes[0] = 'P';
+	bytes[1] = VERSION;
+	bytes[2] = (uint8_t)card->network;
+	number_encode(bytes + 4, card->process.nid);
+	number_encode(bytes + 8, card->process.pid);
+	number_encode(bytes + 12, card->place);
+	memcpy(bytes + 16, card->address, sizeof(card->address));
+}
+
+bool card_decode(struct card *card, const uint8_t bytes[CARD_BYTES])
+{
+	if (bytes[0] != 'P' || bytes[1] != VERSION || bytes[2] > CARD_NODE)
+		return false;
+	*card = (struct card){
+		.process = {.nid = number_decode(bytes + 4), .pid = number_decode(bytes + 8)},
+		.network = bytes[2],
+		.place = number_decode(bytes + 12),
+	};
+	memcpy(card->address, bytes + 16, sizeof(card->address));
+	return card->process.nid != UINT32_MAX && card->process.pid != UINT32_MAX;
+}
+
+void card_write(const struct card *card, char text[CARD_TEXT])
+{
+	uint8_t bytes[CARD_BYTES];
+
+	card_encode(card, bytes);
+	for (unsigned i = 0; i < CARD_BYTES; i++)
+		snprintf(text + 2 * i, CARD_TEXT - 2 * i, "%02x", bytes[i]);
+}
+
+bool card_read(struct card *card, const char *text)
+{
+	static const char digits[] = "0123456789abcdef";
+	uint8_t bytes[CARD_BYTES] = {0};
+
+	if (strlen(text) != CARD_TEXT - 1 || strspn(text, digits) != CARD_TEXT - 1)
+		return false;
+	for (unsigned i = 0; i < CARD_TEXT - 1; i++)
+		bytes[i / 2] = (uint8_t)(bytes[i / 2] << 4 | (strchr(digits, text[i]) - digits));
+	return card_decode(card, bytes);
+}
+
+/* As PTL_IFACE_NAME has it. */
+static const char *network_name(enum card_network network)
+{
+	static const char *const names[] = {
+		[CARD_ETHERNET] = "a network interface",
+		[CARD_ETHERNET_UDP] = "a network interface with PTL_ENCAP=udp",
+		[CARD_UDP] = "udp",
+		[CARD_NODE] = "a node",
+	};
+
+	return names[network];
+}
+
+bool card_unreached(
+	const struct card *own, const struct card *other, uint32_t rank, char *why, size_t size)
+{
+	if (own->network != other->network)
+		snprintf(why, size,
+			"rank %u is on %s, this process on %s: set PTL_IFACE_NAME and PTL_ENCAP "
+			"alike for all (mpirun: -x PTL_IFACE_NAME)",
+			rank, network_name(other->network), network_name(own->network));
+	else if (own->place != other->place)
+		snprintf(why, size,
+			"rank %u is on another machine, or on another node of this one: set "
+			"PTL_IFACE_NAME to udp, or to a network interface such as eth1, for all "
+			"(mpirun: -x PTL_IFACE_NAME=udp)",
+			rank);
+	return own->network != other->network || own->place != other->place;
+}

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* card.h - what a rank tells the others of itself: its process, where that is, and which network it
+ * is on. A launcher carries it, or an exchange of the program's own.
+ *
+ *     0 'P'   1 version (1)   2 network   3 0   4 node id   8 process id   12 place
+ *     16 MAC address   22 0 (18 bytes)
+ *
+ * Numbers are little-endian.
+ */
+#ifndef JOB_CARD_H
+#define JOB_CARD_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <base/core.h>
+#include <transport/transport.h>
+#include <wire/frame.h>
+
+#define CARD_BYTES 40
+#define CARD_TEXT  (2 * CARD_BYTES + 1) /* as text, with its end */
+
+enum card_network { CARD_ETHERNET, CARD_ETHERNET_UDP, CARD_UDP, CARD_NODE };
+
+struct card {
+	struct process process;
+	enum card_network network;
+	uint32_t place;                       /* CARD_NODE: which machine, and which node on it */
+	uint8_t address[FRAME_ADDRESS_BYTES]; /* of its port */
+};
+
+void card_encode(const struct card *card, uint8_t bytes[CARD_BYTES]) CORE_API(card_encode);
+/* Returns false if it is no card of this version. */
+bool card_decode(struct card *card, const uint8_t bytes[CARD_BYTES]) CORE_API(card_decode);
+/* The same in hexadecimal digits. */
+void card_write(const struct card *card, char text[CARD_TEXT]);
+bool card_read(struct card *card, const char *text);
+
+/* Why a process does not reach another one, and which setting changes it, with room for `size`
+ * bytes; rank: the other's. Returns false if it does. */
+bool card_unreached(const struct card *own, const struct card *other, uint32_t rank, char *why,
+	size_t size) CORE_API(card_unreached);
+
+#endif

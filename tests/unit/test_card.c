@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* test_card.c - what ranks tell of themselves: there and back, whatever it is, and whom they reach.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include <base/random.h>
+#include <job/card.h>
+
+static const struct card some = {
+	.process = {4000000000u, 77},
+	.network = CARD_NODE,
+	.place = 0xabcdef01,
+	.address = {1, 2, 3, 4, 5, 250},
+};
+
+static void assert_same(const struct card *a, const struct card *b)
+{
+	assert_int_equal(a->process.nid, b->process.nid);
+	assert_int_equal(a->process.pid, b->process.pid);
+	assert_int_equal(a->network, b->network);
+	assert_int_equal(a->place, b->place);
+	assert_memory_equal(a->address, b->address, sizeof(a->address));
+}
+
+static void card__is_read_as_it_was_written(void **state)
+{
+	uint8_t bytes[CARD_BYTES];
+	char text[CARD_TEXT];
+	struct card read;
+
+	(void)state;
+	card_encode(&some, bytes);
+	assert_true(card_decode(&read, bytes));
+	assert_same(&some, &read);
+	memset(&read, 0, sizeof(read));
+	card_write(&some, text);
+	assert_int_equal(strlen(text), CARD_TEXT - 1);
+	assert_true(card_read(&read, text));
+	assert_same(&some, &read);
+}
+
+static void card__of_another_kind_is_none(void **state)
+{
+	struct card wild = some, read;
+	uint8_t bytes[CARD_BYTES];
+	char text[CARD_TEXT];
+
+	(void)state;
+	for (unsigned i = 0; i < 3; i++) {
+		card_encode(&some, bytes);
+		bytes[i] = 99;
+		assert_false(card_decode(&read, bytes));
+	}
+	wild.process.pid = UINT32_MAX;
+	card_encode(&wild, bytes);
+	assert_false(card_decode(&read, bytes));
+	card_write(&some, text);
+	text[5] = 'g';
+	assert_false(card_read(&read, text));
+	card_write(&some, text);
+	text[CARD_TEXT - 2] = '\0';
+	assert_false(card_read(&read, text));
+	assert_false(card_read(&read, ""));
+}
+
+static void card__of_random_text_is_read_or_not(void **state)
+{
+	static const char letters[] = "0123456789abcdefABg:";
+	uint64_t random = 5;
+
+	(void)state;
+	for (unsigned n = 0; n < 20000; n++) {
+		char text[CARD_TEXT + 3] = "";
+		struct card read;
+
+		card_write(&some, text);
+		for (unsigned i = 0; i < 3; i++)
+			text[random_next(&random) % (sizeof(text) - 1)] =
+				letters[random_next(&random) % (sizeof(letters) - 1)];
+		if (card_read(&read, text))
+			assert_int_equal(strlen(text), CARD_TEXT - 1);
+	}
+}
+
+static void card__tells_which_setting_to_change(void **state)
+{
+	struct card other = some;
+	char why[512] = "";
+
+	(void)state;
+	other.process.pid = 1;
+	assert_false(card_unreached(&some, &other, 3, why, sizeof(why)));
+	other.place++;
+	assert_true(card_unreached(&some, &other, 3, why, sizeof(why)));
+	assert_non_null(strstr(why, "rank 3 is on another machine"));
+	assert_non_null(strstr(why, "set PTL_IFACE_NAME to udp"));
+	other = some;
+	other.network = CARD_UDP;
+	assert_true(card_unreached(&some, &other, 3, why, sizeof(why)));
+	assert_non_null(strstr(why, "rank 3 is on udp, this process on a node"));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(card__is_read_as_it_was_written),
+		cmocka_unit_test(card__of_another_kind_is_none),
+		cmocka_unit_test(card__of_random_text_is_read_or_not),
+		cmocka_unit_test(card__tells_which_setting_to_change),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
