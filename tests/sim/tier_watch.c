@@ -707,14 +707,15 @@ void __wrap_tier_count(struct space *space, const struct region *region, enum ti
 void __real_call_requested(struct operation *operation, enum transport_fail why);
 void __wrap_call_requested(struct operation *operation, enum transport_fail why);
 
-/* A store whose SEND nobody counts or wants ends here, and tier_count() is not told. */
+/* A store whose SEND nobody counts or wants ends here, and tier_count() is not told. A call that
+ * has ended has no region any more: it may be another call's. */
 void __wrap_call_requested(struct operation *operation, enum transport_fail why)
 {
 	struct tier_program *program = here();
 	struct call_task *task;
 	uint32_t index;
 
-	if (!program) {
+	if (!program || operation->ended) {
 		__real_call_requested(operation, why);
 		return;
 	}
