@@ -108,12 +108,42 @@ class Launched(programs.Case):
     def test_srun_pmi2_ends_a_job(self):
         self.expect_ends("srun", "--overcommit", "--mpi=pmi2")
 
+    def expect_inner(self, outer, inner):
+        done = self.expect_success(self.launch(*outer, "-n", "1", *inner, "-n", "2", RING, "10"))
+        self.assertEqual(done.stdout, "2 ranks have the sum of their vectors of 10 numbers\n", (outer, inner))
+
     @installed("mpirun.openmpi")
+    @installed("mpiexec.hydra")
     def test_of_nested_launchers_the_inner_one_counts(self):
-        run, mpirun = (programs.program("postern-run"), "-n"), ("mpirun.openmpi", "-n")
-        for outer, inner in ((run, mpirun), (mpirun, run), (run, run)):
-            done = self.expect_success(self.launch(*outer, "1", *inner, "2", RING, "10"))
-            self.assertEqual(done.stdout, "2 ranks have the sum of their vectors of 10 numbers\n")
+        launchers = (programs.program("postern-run"),), ("mpirun.openmpi",), ("mpiexec.hydra",)
+        for outer in launchers:
+            for inner in launchers:
+                if not outer == inner == ("mpirun.openmpi",):  # which refuses that
+                    self.expect_inner(outer, inner)
+
+    @has_slurm
+    def test_of_launchers_in_a_task_of_srun_the_inner_one_counts(self):
+        for mpi in ("none", "pmi2", "pmix"):
+            self.expect_inner(("srun", "--overcommit", "--mpi=" + mpi), (programs.program("postern-run"),))
+
+    @has_slurm
+    def test_of_srun_in_a_rank_the_inner_one_counts(self):
+        for outer in ((programs.program("postern-run"),), ("mpirun.openmpi",), ("mpiexec.hydra",)):
+            for mpi in ("pmi2", "pmix"):
+                self.expect_inner(outer, ("srun", "--overcommit", "--mpi=" + mpi))
+
+    @installed("mpirun.openmpi")
+    @installed("mpicc.openmpi")
+    def test_open_mpi_in_the_same_process(self):
+        """Leave before MPI_Init is refused by MPI_Init, as the manual says."""
+        build, program = os.environ["POSTERN_BUILD"], os.path.join(self.directory, "orders")
+        source = os.environ["POSTERN_SOURCE"]
+        subprocess.run(["mpicc.openmpi", "-o", program, f"{source}/tests/apps/orders.c", f"-I{source}/include", f"-L{build}/lib/p3", "-lpostern",
+                        f"-Wl,-rpath,{build}/lib/p3:{build}/lib/host"], check=True, timeout=LIMIT)
+        for order in ("jilf", "jifl", "ijlf", "ijfl", "ifjl"):
+            done = self.expect_success(self.launch("mpirun.openmpi", "-n", "3", program, order))
+            self.assertEqual(done.stdout, f"{order} went well on 3 ranks\n")
+        self.assertNotEqual(self.launch("mpirun.openmpi", "-n", "2", program, "jlif").returncode, 0)
 
 
 if __name__ == "__main__":
