@@ -329,7 +329,8 @@ MX_FUNCTION mx_return_t mx_get_endpoint_addr_context(mx_endpoint_addr_t addr, vo
  * Returns
  *   MX_NIC_NOT_FOUND       nic_id cannot be any NIC's.
  *   MX_BAD_ENDPOINT_ID     The peer cannot have such an endpoint id.
- *   MX_CONNECTION_FAILED   The NIC answers, and has no such endpoint open, or it is another user's.
+ *   MX_CONNECTION_FAILED   It is known that the peer has no such endpoint open: it is on this host,
+ *                          or has been heard to close. Or it is another user's.
  *   MX_BAD_CONNECTION_KEY  The peer's filter differs.
  *   MX_TIMEOUT             Nobody answered in time, or mx_wakeup() was called.
  *   MX_NO_RESOURCES        There is not enough memory. */

@@ -250,7 +250,7 @@ static inline void call_over(struct operation *operation)
 /* Front ends with two-sided messages tell a peer that has gone from one that is silent. */
 static enum tier_verdict call_verdict(const struct operation *operation, enum transport_fail why)
 {
-	const bool gone = why == TRANSPORT_RESTARTED || why == TRANSPORT_UNREACHABLE;
+	const bool gone = why == TRANSPORT_RESTARTED || why == TRANSPORT_ABSENT;
 
 	return gone && operation->space->two_sided ? TIER_CLOSED : verdict_of(why);
 }

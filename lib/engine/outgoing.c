@@ -210,6 +210,12 @@ static void put_end_acknowledged(
 		incoming_acknowledged(operation->space, operation->peer, &ack);
 }
 
+/* Portals 3 has one word for both. */
+static enum transport_fail fail_told(enum transport_fail why)
+{
+	return why == TRANSPORT_ABSENT ? TRANSPORT_UNREACHABLE : why;
+}
+
 /* The end of a put that is not as most are. */
 static __attribute__((noinline)) void put_end_unusual(
 	struct engine *engine, struct operation *operation, enum transport_fail why)
@@ -218,9 +224,9 @@ static __attribute__((noinline)) void put_end_unusual(
 
 	engine_trace(engine, TRACE_ACKNOWLEDGED, engine->self, operation->name, &account);
 	if (operation->acknowledge)
-		put_end_acknowledged(engine, operation, why);
+		put_end_acknowledged(engine, operation, fail_told(why));
 	else
-		put_end(engine, operation, why);
+		put_end(engine, operation, fail_told(why));
 }
 
 /* The transport is done with a put. */
@@ -322,7 +328,8 @@ static void get_requested(
 	} else if (operation->replying) {
 		return; /* the reply's end is its end */
 	} else if (why != TRANSPORT_OK || operation->space->closing) {
-		outgoing_fail(engine, operation, why != TRANSPORT_OK ? why : TRANSPORT_SHUTDOWN);
+		outgoing_fail(engine, operation,
+			why != TRANSPORT_OK ? fail_told(why) : TRANSPORT_SHUTDOWN);
 	} else {
 		outgoing_await(operation);
 	}
@@ -351,7 +358,7 @@ static __attribute__((noinline)) void message_done(
 			break;
 		}
 		link_remove(&operation->link);
-		region_end(operation, EVENT_GET_END, why);
+		region_end(operation, EVENT_GET_END, fail_told(why));
 		operation_free(engine, operation);
 		break;
 	case OPERATION_NOTICE:

@@ -41,8 +41,8 @@ enum tier_verdict {
 	TIER_OPERATION,     /* the entry is for other operations */
 	TIER_NO_MATCH,      /* of a search */
 	TIER_FAULT,         /* memory that is not there */
-	/* of two-sided messages, and of no answer: the target process has ended, or was asked for
-	 * and is not there */
+	/* of two-sided messages, and of no answer: the target process has ended, or it is known
+	 * that it is not there */
 	TIER_CLOSED,
 	TIER_SILENT = 15 /* the entry wants nothing told to the initiator; of no event */
 };

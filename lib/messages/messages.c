@@ -551,11 +551,11 @@ static void news_handle(struct messages *messages, const struct news *news)
 	case ITEM_GREETING:
 		messages->pending--;
 		messages->options.answered(messages->options.owner, item,
-			news->verdict == TIER_OK           ? GREETING_TAKEN
-			: news->verdict == TIER_PERMISSION ? GREETING_DENIED
-			: news->verdict == TIER_UNDELIVERABLE || news->verdict == TIER_CLOSED
-				? GREETING_LOST
-				: GREETING_REFUSED);
+			news->verdict == TIER_OK              ? GREETING_TAKEN
+			: news->verdict == TIER_PERMISSION    ? GREETING_DENIED
+			: news->verdict == TIER_CLOSED        ? GREETING_CLOSED
+			: news->verdict == TIER_UNDELIVERABLE ? GREETING_LOST
+							      : GREETING_REFUSED);
 		break;
 	case ITEM_GREETED:
 		greeting_heard(messages, news);

@@ -181,7 +181,8 @@ enum greeting_result {
 	GREETING_TAKEN,
 	GREETING_REFUSED, /* the process has no place for it, or is not ready yet */
 	GREETING_DENIED,  /* the process is another user's */
-	GREETING_LOST     /* the process is not there */
+	GREETING_CLOSED,  /* it is known that the process is not there */
+	GREETING_LOST     /* it does not answer */
 };
 
 struct messages;

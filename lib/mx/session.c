@@ -513,7 +513,9 @@ void session_answered(void *owner, struct greeting *greeting, enum greeting_resu
 	} else if (request && result == GREETING_DENIED) {
 		request->denied = true;
 		request->code = MX_STATUS_ENDPOINT_CLOSED;
-	} else if (request && result == GREETING_LOST)
+	} else if (request && result == GREETING_CLOSED)
+		request->code = MX_STATUS_ENDPOINT_CLOSED;
+	else if (request && result == GREETING_LOST)
 		request->code = greeting->to.nid == endpoint->self.nid
 					? MX_STATUS_ENDPOINT_CLOSED
 					: MX_STATUS_ENDPOINT_UNREACHABLE;

@@ -348,6 +348,14 @@ bool address_absent(const struct transport *transport, const struct peer *peer)
 	return !peer->self && port_absent(transport->port, peer->process.nid, peer->process.pid);
 }
 
+enum transport_fail address_failure(const struct transport *transport, const struct peer *peer)
+{
+	return peer->address_state == ADDRESS_ENDED || peer->denied ||
+			       address_absent(transport, peer)
+		       ? TRANSPORT_ABSENT
+		       : TRANSPORT_UNREACHABLE;
+}
+
 /* Did the messages that wait begin soon after a BYE? Those that waited before it are for the life
  * that answers first. */
 static bool bye_is_fresh(const struct peer *peer)

@@ -55,6 +55,8 @@ void address_doubt_still(struct transport *transport, struct peer *peer);
 uint64_t address_due(const struct peer *peer);
 /* Is it known that no process has the peer's name now? */
 bool address_absent(const struct transport *transport, const struct peer *peer);
+/* Why messages fail that waited for an answer in vain. */
+enum transport_fail address_failure(const struct transport *transport, const struct peer *peer);
 /* A question is due. Returns false if the peer is to count as unreachable. */
 bool address_run(struct transport *transport, struct peer *peer);
 /* A question for this process. */

@@ -61,7 +61,8 @@ static inline void message_tell(
 	transport->messages--;
 	if (__builtin_expect(message->awaited, 0)) {
 		transport->awaited--;
-		transport->lost += why == TRANSPORT_UNREACHABLE || why == TRANSPORT_DEAD;
+		transport->lost += why == TRANSPORT_UNREACHABLE || why == TRANSPORT_ABSENT ||
+				   why == TRANSPORT_DEAD;
 	}
 	transport->upcalls.message_done(transport->upcalls.context, message, why);
 }

@@ -96,7 +96,7 @@ static void peer_run(struct transport *transport, struct peer *peer)
 	psns_spend(transport, peer);
 	if (peer->asking && !address_run(transport, peer)) {
 		alone_tell(transport, peer);
-		peer_fail(transport, peer, TRANSPORT_UNREACHABLE);
+		peer_fail(transport, peer, address_failure(transport, peer));
 	}
 	if (!recovery_run(transport, peer))
 		peer_fail(transport, peer, TRANSPORT_DEAD);

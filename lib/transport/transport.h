@@ -48,7 +48,9 @@ enum transport_fail {
 	TRANSPORT_RESTARTED,    /* another incarnation, or a BYE */
 	TRANSPORT_SHUTDOWN = 5, /* transport_close() */
 	/* memory that its data goes to is not there, or of its sender's that it comes from */
-	TRANSPORT_FAULT = 6
+	TRANSPORT_FAULT = 6,
+	/* unreachable, and for a reason: its last life said BYE, or no process has the name */
+	TRANSPORT_ABSENT = 7
 };
 
 /* What RECORD_WHOLE without data and RECORD_VOID take more than RECORD_WHOLE without data. */

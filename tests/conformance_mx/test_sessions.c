@@ -123,6 +123,28 @@ static void test_connect_to_a_sleeper(void **state)
 	}
 }
 
+/* Board 1 is another host's, as far as board 0 can tell. */
+static void test_connect_to_another_host_whose_endpoint_has_closed(void **state)
+{
+	mx_endpoint_t asks, closes;
+	mx_endpoint_addr_t address;
+
+	(void)state;
+	assert_ok(mx_open_endpoint(0, 7, FILTER, NULL, 0, &asks));
+	assert_ok(mx_open_endpoint(1, 8, FILTER, NULL, 0, &closes));
+	assert_ok(mx_connect(asks, board_nic(1), 8, FILTER, PATIENCE, &address));
+	assert_ok(mx_close_endpoint(closes));
+	for (unsigned n = 0; n < 3; n++)
+		assert_code(mx_connect(asks, board_nic(1), 8, FILTER, PATIENCE, &address),
+			MX_CONNECTION_FAILED);
+	/* Nothing was ever heard of this one. */
+	assert_code(mx_connect(asks, board_nic(1), 9, FILTER, PATIENCE, &address), MX_TIMEOUT);
+	assert_ok(mx_open_endpoint(1, 8, FILTER, NULL, 0, &closes));
+	assert_ok(mx_connect(asks, board_nic(1), 8, FILTER, PATIENCE, &address));
+	assert_ok(mx_close_endpoint(closes));
+	assert_ok(mx_close_endpoint(asks));
+}
+
 static void test_address(void **state)
 {
 	mx_endpoint_addr_t odd = {{0, 0}};
@@ -318,6 +340,7 @@ int main(void)
 		cmocka_unit_test(test_many),
 		with_both(test_connect),
 		cmocka_unit_test(test_connect_to_a_sleeper),
+		cmocka_unit_test(test_connect_to_another_host_whose_endpoint_has_closed),
 		with_both(test_address),
 		with_both(test_restart),
 		with_both(test_close),

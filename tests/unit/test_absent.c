@@ -79,7 +79,7 @@ static void process__that_never_was_is_waited_for_a_second(void **state)
 	(void)state;
 	network_send(network, 0, 1, 8);
 	network_send(network, 0, 1, LONG);
-	assert_in_range(wait(network, TRANSPORT_UNREACHABLE, 2), SECOND, SECOND + SECOND / 2);
+	assert_in_range(wait(network, TRANSPORT_ABSENT, 2), SECOND, SECOND + SECOND / 2);
 	network_destroy(network);
 }
 
@@ -123,7 +123,7 @@ static void process__that_is_there_has_the_whole_peer_timeout(void **state)
 	network->nodes[1].cut = true;
 	network_send(network, 0, 1, 8);
 	network_pass(network, PATIENCE - SECOND);
-	assert_int_equal(network->nodes[0].failed[TRANSPORT_UNREACHABLE], 0);
+	assert_int_equal(network->nodes[0].failed[TRANSPORT_ABSENT], 0);
 	network->nodes[1].cut = false;
 	assert_true(network_run(network, SECOND));
 	network_check(network);
@@ -154,7 +154,7 @@ static void process__that_was_killed_fails_further_messages_at_once(void **state
 	(void)wait(network, TRANSPORT_DEAD, 1);
 	for (unsigned n = 1; n <= 10; n++) {
 		network_send(network, 0, 1, n % 2 == 0 ? LONG : 8);
-		assert_true(wait(network, TRANSPORT_UNREACHABLE, n) < 5 * MILLISECOND);
+		assert_true(wait(network, TRANSPORT_ABSENT, n) < 5 * MILLISECOND);
 		network_pass(network, n * 100 * MILLISECOND);
 	}
 	network_destroy(network);
@@ -169,7 +169,7 @@ static void process__that_has_said_bye_fails_further_messages_at_once(void **sta
 	network->nodes[1].transport = NULL;
 	network_pass(network, MILLISECOND);
 	network_send(network, 0, 1, 8);
-	assert_true(wait(network, TRANSPORT_UNREACHABLE, 1) < 5 * MILLISECOND);
+	assert_true(wait(network, TRANSPORT_ABSENT, 1) < 5 * MILLISECOND);
 	network_destroy(network);
 }
 
@@ -199,8 +199,8 @@ static void process__that_has_just_said_bye_fails_messages_soon(void **state)
 
 		for (unsigned count = 1; count <= 3; count++) {
 			network_send(network, 0, 1, count == 2 ? LONG : 8);
-			assert_in_range(wait(network, TRANSPORT_UNREACHABLE, count),
-				50 * MILLISECOND, 200 * MILLISECOND);
+			assert_in_range(wait(network, TRANSPORT_ABSENT, count), 50 * MILLISECOND,
+				200 * MILLISECOND);
 		}
 		network_destroy(network);
 	}
@@ -213,7 +213,7 @@ static void process__that_said_bye_a_second_ago_is_waited_for_as_a_new_one(void 
 	(void)state;
 	network_pass(network, SECOND);
 	network_send(network, 0, 1, 8);
-	assert_in_range(wait(network, TRANSPORT_UNREACHABLE, 1), SECOND, SECOND + SECOND / 2);
+	assert_in_range(wait(network, TRANSPORT_ABSENT, 1), SECOND, SECOND + SECOND / 2);
 	network_destroy(network);
 	network = parted(0);
 	network_pass(network, SECOND);
@@ -236,7 +236,7 @@ static void process__that_has_said_bye_and_is_there_again_gets_the_next_message(
 	network->nodes[1].lost_ok = true;
 	node_start(network, 1, 2);
 	assert_true(network_run(network, SECOND));
-	assert_int_equal(network->nodes[0].failed[TRANSPORT_UNREACHABLE], 0);
+	assert_int_equal(network->nodes[0].failed[TRANSPORT_ABSENT], 0);
 	assert_int_equal(network->nodes[0].done, 2);
 	network_destroy(network);
 }
@@ -262,7 +262,7 @@ static void process__that_says_bye_to_one_that_waits_for_it_is_waited_for(void *
 	transport_close(network->nodes[1].transport);
 	network->nodes[1].transport = NULL;
 	network_pass(network, SECOND);
-	assert_int_equal(network->nodes[0].failed[TRANSPORT_UNREACHABLE], 0);
+	assert_int_equal(network->nodes[0].failed[TRANSPORT_ABSENT], 0);
 	node_start(network, 1, 2);
 	assert_true(network_run(network, SECOND));
 	assert_int_equal(network->nodes[0].done, 2);
@@ -281,7 +281,7 @@ static void process__that_is_there_again_gets_the_next_message(void **state)
 	network_send(network, 0, 1, LONG);
 	(void)wait(network, TRANSPORT_DEAD, 1);
 	network_send(network, 0, 1, 8);
-	(void)wait(network, TRANSPORT_UNREACHABLE, 1);
+	(void)wait(network, TRANSPORT_ABSENT, 1);
 	node_start(network, 1, 2);
 	for (unsigned n = 0; n < 10; n++)
 		network_send(network, 0, 1, 8);
@@ -371,8 +371,7 @@ static void process__that_is_denied_and_was_known_fails_messages_soon(void **sta
 	assert_in_range(wait(network, TRANSPORT_DEAD, 1), SECOND, 2 * SECOND);
 	for (unsigned n = 1; n <= 3; n++) {
 		network_send(network, 0, 1, 8);
-		assert_in_range(
-			wait(network, TRANSPORT_UNREACHABLE, n), SECOND, SECOND + SECOND / 2);
+		assert_in_range(wait(network, TRANSPORT_ABSENT, n), SECOND, SECOND + SECOND / 2);
 	}
 	assert_true(network->nodes[0].counters.denials_received == denials);
 	network_destroy(network);
@@ -385,7 +384,7 @@ static void process__that_is_denied_and_never_was_has_the_time_to_start(void **s
 	(void)state;
 	denying(network, false);
 	network_send(network, 0, 1, 8);
-	assert_in_range(wait(network, TRANSPORT_UNREACHABLE, 1), SECOND, SECOND + SECOND / 2);
+	assert_in_range(wait(network, TRANSPORT_ABSENT, 1), SECOND, SECOND + SECOND / 2);
 	network_send(network, 0, 1, 8);
 	network_pass(network, SECOND - MILLISECOND);
 	network->nodes[1].lost_ok = 1;
