@@ -20,6 +20,8 @@ def installed(name):
     return unittest.skipUnless(shutil.which(name), f"{name} is not installed")
 
 
+has_pmix = unittest.skipUnless(os.environ.get("POSTERN_PMIX", "yes") == "yes", "this build knows no PMIx")
+has_mpirun = unittest.skipUnless(shutil.which("mpirun.openmpi"), "mpirun.openmpi is not installed")
 has_slurm = unittest.skipUnless(shutil.which("srun") and "SLURM_CONF" in os.environ, "no Slurm runs here: tests/clients/slurm makes one")
 
 
@@ -43,9 +45,17 @@ class Launched(programs.Case):
                 done = self.expect_success(self.launch(*start, ADI_RING, PTL_PROGRESS=progress))
                 self.assertEqual((done.stdout, done.stderr), (f"a token has passed {size} ranks\n", ""))
 
-    @installed("mpirun.openmpi")
+    @has_pmix
+    @has_mpirun
     def test_mpirun(self):
         self.expect_jobs("mpirun.openmpi")
+
+    @has_mpirun
+    @unittest.skipIf(os.environ.get("POSTERN_PMIX", "yes") == "yes", "this build knows PMIx")
+    def test_mpirun_is_refused_by_a_build_without_pmix(self):
+        done = self.launch("mpirun.openmpi", "-n", "2", RING)
+        self.assertNotEqual(done.returncode, 0)
+        self.assertIn("was started by PMIx, which this build of Postern does not know: start the job by srun --mpi=pmi2", done.stderr)
 
     @installed("mpiexec.hydra")
     def test_hydra(self):
@@ -54,13 +64,14 @@ class Launched(programs.Case):
     def test_postern_run(self):
         self.expect_jobs(programs.program("postern-run"))
 
+    @has_pmix
     @has_slurm
     def test_srun_pmix(self):
-        self.expect_jobs("srun", "--overcommit", "--mpi=pmix")
+        self.expect_jobs("srun", "--quiet", "--overcommit", "--mpi=pmix")
 
     @has_slurm
     def test_srun_pmi2(self):
-        self.expect_jobs("srun", "--overcommit", "--mpi=pmi2")
+        self.expect_jobs("srun", "--quiet", "--overcommit", "--mpi=pmi2")
 
     @has_slurm
     def test_srun_without_a_pmi(self):
@@ -92,7 +103,8 @@ class Launched(programs.Case):
     def test_postern_run_ends_a_job(self):
         self.expect_ends(programs.program("postern-run"), abort=7, exited=(9,))
 
-    @installed("mpirun.openmpi")
+    @has_pmix
+    @has_mpirun
     def test_mpirun_ends_a_job(self):
         self.expect_ends("mpirun.openmpi", abort=7, exited=(9, 4))  # 4: of another rank, whose barrier fails
 
@@ -100,19 +112,21 @@ class Launched(programs.Case):
     def test_hydra_ends_a_job(self):
         self.expect_ends("mpiexec.hydra", abort=7, exited=(9,))
 
+    @has_pmix
     @has_slurm
     def test_srun_pmix_ends_a_job(self):
-        self.expect_ends("srun", "--overcommit", "--mpi=pmix")
+        self.expect_ends("srun", "--quiet", "--overcommit", "--mpi=pmix")
 
     @has_slurm
     def test_srun_pmi2_ends_a_job(self):
-        self.expect_ends("srun", "--overcommit", "--mpi=pmi2")
+        self.expect_ends("srun", "--quiet", "--overcommit", "--mpi=pmi2")
 
     def expect_inner(self, outer, inner):
         done = self.expect_success(self.launch(*outer, "-n", "1", *inner, "-n", "2", RING, "10"))
         self.assertEqual(done.stdout, "2 ranks have the sum of their vectors of 10 numbers\n", (outer, inner))
 
-    @installed("mpirun.openmpi")
+    @has_pmix
+    @has_mpirun
     @installed("mpiexec.hydra")
     def test_of_nested_launchers_the_inner_one_counts(self):
         launchers = (programs.program("postern-run"),), ("mpirun.openmpi",), ("mpiexec.hydra",)
@@ -124,15 +138,17 @@ class Launched(programs.Case):
     @has_slurm
     def test_of_launchers_in_a_task_of_srun_the_inner_one_counts(self):
         for mpi in ("none", "pmi2", "pmix"):
-            self.expect_inner(("srun", "--overcommit", "--mpi=" + mpi), (programs.program("postern-run"),))
+            self.expect_inner(("srun", "--quiet", "--overcommit", "--mpi=" + mpi), (programs.program("postern-run"),))
 
+    @has_pmix
     @has_slurm
     def test_of_srun_in_a_rank_the_inner_one_counts(self):
         for outer in ((programs.program("postern-run"),), ("mpirun.openmpi",), ("mpiexec.hydra",)):
             for mpi in ("pmi2", "pmix"):
-                self.expect_inner(outer, ("srun", "--overcommit", "--mpi=" + mpi))
+                self.expect_inner(outer, ("srun", "--quiet", "--overcommit", "--mpi=" + mpi))
 
-    @installed("mpirun.openmpi")
+    @has_pmix
+    @has_mpirun
     @installed("mpicc.openmpi")
     def test_open_mpi_in_the_same_process(self):
         """Leave before MPI_Init is refused by MPI_Init, as the manual says."""
