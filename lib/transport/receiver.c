@@ -289,7 +289,7 @@ static bool frame_hold(
 		}
 		memset(peer->reorder, 0, sizeof(*peer->reorder));
 		/* From now on its silence matters. */
-		peer_wake(transport, peer, transport->now + silence_look(transport));
+		peer_wake(transport, peer, transport->now + silence_look_inbound(transport));
 	}
 	if (!held) {
 		COUNT(transport, dropped_no_memory);
@@ -325,7 +325,7 @@ static inline void frame_in_order(
 			return;
 	}
 	if (unlikely(peer->assemblies) && !assembling)
-		peer_wake(transport, peer, transport->now + silence_look(transport));
+		peer_wake(transport, peer, transport->now + silence_look_inbound(transport));
 	acknowledgement_owe(transport, peer, header->length, list);
 }
 

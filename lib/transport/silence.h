@@ -27,6 +27,15 @@ static inline uint64_t silence_look(const struct transport *transport)
 	return transport->options.peer_timeout / SILENCE_LOOKS;
 }
 
+/* of silence, after which a peer that owes the rest of a message is looked for on the node */
+#define ABSENT_SILENCE (100 * MILLISECOND)
+
+/* Until the next look at a peer that owes the rest of a message, at most. */
+static inline uint64_t silence_look_inbound(const struct transport *transport)
+{
+	return RTE_MIN(silence_look(transport), ABSENT_SILENCE);
+}
+
 /* When a peer that was to be heard since `since` has been silent for too long. */
 static inline uint64_t silence_end(const struct transport *transport, uint64_t since)
 {

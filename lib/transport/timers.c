@@ -29,7 +29,18 @@ static uint64_t look_due(const struct transport *transport, const struct peer *p
 {
 	const uint64_t due = inbound_due(transport, peer);
 
-	return due == UINT64_MAX ? due : RTE_MIN(due, transport->now + silence_look(transport));
+	return due == UINT64_MAX ? due
+				 : RTE_MIN(due, transport->now + silence_look_inbound(transport));
+}
+
+/* Will the rest of what it has begun never come? */
+static bool inbound_is_lost(const struct transport *transport, const struct peer *peer)
+{
+	const uint64_t due = inbound_due(transport, peer);
+
+	return transport->now >= due ||
+	       (due != UINT64_MAX && transport->now - peer->heard >= ABSENT_SILENCE &&
+		       address_absent(transport, peer));
 }
 
 /* When a window below one frame lets the next one go. */
@@ -100,7 +111,7 @@ static void peer_run(struct transport *transport, struct peer *peer)
 	}
 	if (!recovery_run(transport, peer))
 		peer_fail(transport, peer, TRANSPORT_DEAD);
-	if (transport->now >= inbound_due(transport, peer)) {
+	if (inbound_is_lost(transport, peer)) {
 		COUNT(transport, peers_dead);
 		log_debug(LOG_TRANSPORT, "%s: %u:%u has been silent for too long",
 			transport->port->name, peer->process.nid, peer->process.pid);

@@ -2,7 +2,7 @@
 /* test_absent.c - whole transports: how long messages wait for a process that is not there, where
  * ports know which processes there are.
  *
- * Covers: lib/transport/address.c, lib/transport/recovery.c.
+ * Covers: lib/transport/address.c, lib/transport/recovery.c, lib/transport/timers.c.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -140,6 +140,45 @@ static void process__that_was_killed_fails_what_is_in_flight(void **state)
 	network->nodes[0].lost_ok = 1;
 	node_kill(network, 1);
 	assert_in_range(wait(network, TRANSPORT_DEAD, 2), 100 * MILLISECOND, 200 * MILLISECOND);
+	network_destroy(network);
+}
+
+/* The end of a message that will never come is told as soon. */
+static void process__that_was_killed_ends_what_it_had_begun(void **state)
+{
+	struct network *network = acquaintances();
+	const struct node *node = &network->nodes[0];
+	uint64_t begun;
+
+	(void)state;
+	network_send(network, 1, 0, LONG);
+	while (node->begun < 2)
+		network_pass(network, 10 * MICROSECOND);
+	node_kill(network, 1);
+	begun = network->now;
+	while (node->ended_badly == 0 && network->now - begun < 2 * PATIENCE)
+		network_pass(network, MILLISECOND);
+	assert_int_equal(node->ended_badly, 1);
+	assert_in_range(network->now - begun, 50 * MILLISECOND, 300 * MILLISECOND);
+	network_destroy(network);
+}
+
+/* One that is there, and does not run for a while, goes on. */
+static void process__that_is_there_is_waited_for_in_the_middle_of_a_message(void **state)
+{
+	struct network *network = acquaintances();
+	const struct node *node = &network->nodes[0];
+
+	(void)state;
+	network_send(network, 1, 0, LONG);
+	while (node->begun < 2)
+		network_pass(network, 10 * MICROSECOND);
+	network->nodes[1].cut = true;
+	network_pass(network, PATIENCE / 4);
+	network->nodes[1].cut = false;
+	assert_true(network_run(network, PATIENCE));
+	assert_int_equal(node->ended_badly, 0);
+	network_check(network);
 	network_destroy(network);
 }
 
@@ -447,6 +486,8 @@ int main(void)
 		cmocka_unit_test(process__that_starts_within_a_second_gets_what_waits_for_it),
 		cmocka_unit_test(process__that_is_there_has_the_whole_peer_timeout),
 		cmocka_unit_test(process__that_was_killed_fails_what_is_in_flight),
+		cmocka_unit_test(process__that_was_killed_ends_what_it_had_begun),
+		cmocka_unit_test(process__that_is_there_is_waited_for_in_the_middle_of_a_message),
 		cmocka_unit_test(process__that_was_killed_fails_further_messages_at_once),
 		cmocka_unit_test(process__that_has_said_bye_fails_further_messages_at_once),
 		cmocka_unit_test(process__that_has_just_said_bye_fails_messages_soon),
