@@ -4,6 +4,7 @@
 
 #include <assert.h>
 #include <inttypes.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -206,6 +207,18 @@ static bool poll_cpu_usable(unsigned number)
 	       glue_cpu_usable((int)cpu);
 }
 
+/* A launcher that binds ranks to cores gives each one CPU, where a poll thread is in the way. */
+static void one_cpu_warn(void)
+{
+	cpu_set_t set;
+
+	if (poll_manner() != POLLER_INTERRUPT && sched_getaffinity(0, sizeof(set), &set) == 0 &&
+		CPU_COUNT(&set) == 1)
+		log_warning("this process may use one CPU, where its poll thread and its own "
+			    "calls take turns: give it two (mpirun: --map-by slot:pe=2), or set "
+			    "PTL_PROGRESS=both");
+}
+
 /* A thread with this first engine; NULL: the system has none, or no memory. */
 static struct poll_thread *poll_thread_start(
 	uint64_t cpu, struct engine *engine, struct segment *segment, bool external)
@@ -216,6 +229,8 @@ static struct poll_thread *poll_thread_start(
 		return NULL;
 	thread->cpu = cpu;
 	thread->started = glue_now(NULL);
+	if (cpu == CPU_ANY && list_empty(&poll_threads))
+		one_cpu_warn();
 	thread->poller = poller_create(poll_manner(), &glue_clock);
 	if (thread->poller) {
 		poller_add(thread->poller, engine, segment, external);

@@ -156,6 +156,13 @@ print("|".join(answers) + "\\n", end="", flush=True) # in one write, so that no 
         done = self.expect_success(self.job(1, "echo", "-l", "--help", "-n"))
         self.assertEqual(done.stdout, "-l --help -n\n")
 
+    def test_a_rank_with_one_cpu_is_told_that_a_poll_thread_is_in_its_way(self):
+        cpu = str(min(os.sched_getaffinity(0)))
+        for progress, told in (("core", True), ("both", False), ("inline", False)):
+            done = self.expect_success(programs.run("postern-run", "-n", "2", "taskset", "-c", cpu, RING, "10", XDG_RUNTIME_DIR=self.directory,
+                                                    PTL_PROGRESS=progress))
+            self.assertEqual("this process may use one CPU" in done.stderr, told, done.stderr)
+
     # --- failures
 
     def test_a_rank_that_fails_ends_all_with_its_code(self):
