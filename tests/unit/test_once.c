@@ -32,6 +32,7 @@ static struct kept {
 static unsigned kept_count;
 static unsigned lost;     /* frames of data from node 1 that are still to be lost */
 static bool mute;         /* so are all acknowledgements of node 0 */
+static bool shy;          /* and its questions */
 static struct frame told; /* node 0's last answer to node 1 */
 
 static void frame_read(const struct network *network, const uint8_t *bytes, struct frame *frame)
@@ -47,7 +48,7 @@ static bool keep_filter(struct network *network, unsigned from, unsigned to, con
 	if (from == 0 && frame.type == FRAME_TELL)
 		told = frame;
 	if (from != 1 || to != 0)
-		return !mute || frame.type != FRAME_ACK;
+		return !(mute && frame.type == FRAME_ACK) && !(shy && frame.type == FRAME_ASK);
 	if (kept_count < KEPT_MAX) {
 		struct kept *one = &kept[kept_count++];
 
@@ -65,7 +66,7 @@ static struct network *once_network(bool secret)
 	struct network *network = network_standard(2, network_seed());
 
 	kept_count = lost = 0;
-	mute = false;
+	mute = shy = false;
 	network->filter = keep_filter;
 	network->faults.delay = 10 * MICROSECOND;
 	if (secret)
@@ -307,8 +308,6 @@ static void stream__goes_on_while_its_psn_is_good(void **state)
 	generation__turns_meanwhile(false, 2, 1);
 }
 
-/* --- generations */
-
 /* Node 1 asks node 0. */
 static void ask(struct network *network)
 {
@@ -319,6 +318,38 @@ static void ask(struct network *network)
 	network_pass(network, 10 * MILLISECOND);
 	assert_int_equal(told.type, FRAME_TELL);
 }
+
+/* The same of the next life of node 1, of which node 0 has not heard: what it knows of the earlier
+ * one makes no psn good. */
+static void stream__of_another_life_goes_on_while_its_psn_is_good(void **state)
+{
+	(void)state;
+	for (unsigned turns = 1; turns <= 2; turns++) {
+		struct network *network = once_network(true);
+		struct node *node = &network->nodes[0];
+		uint16_t generation;
+
+		network_send(network, 1, 0, 100);
+		assert_true(network_run(network, SECOND));
+		node_kill(network, 1);
+		node_start(network, 1, 2);
+		lost = 8;
+		shy = true;
+		network_send(network, 1, 0, 100);
+		network_pass(network, MILLISECOND);
+		generation = told.stream;
+		node->transport->generation += turns;
+		ask(network);
+		assert_int_equal(told.stream, (uint16_t)(turns == 1 ? generation : generation + 2));
+		shy = false;
+		assert_true(network_run(network, 5 * SECOND));
+		assert_int_equal(network->nodes[1].failed[TRANSPORT_RESTARTED], turns - 1);
+		assert_int_equal(node->begun, 3 - turns);
+		network_destroy(network);
+	}
+}
+
+/* --- generations */
 
 static void psn__is_told_for_its_life_and_never_again(void **state)
 {
@@ -787,6 +818,7 @@ int main(void)
 		cmocka_unit_test(question__comes_once_after_a_long_silence),
 		cmocka_unit_test(question__that_is_out_already_gives_a_message_its_time),
 		cmocka_unit_test(stream__goes_on_while_its_psn_is_good),
+		cmocka_unit_test(stream__of_another_life_goes_on_while_its_psn_is_good),
 		cmocka_unit_test(psn__is_told_for_its_life_and_never_again),
 		cmocka_unit_test(generation__goes_on_in_a_process_that_is_alone),
 		cmocka_unit_test(psn__that_is_too_old_is_not_told_after_a_stop),
