@@ -596,6 +596,61 @@ static void stream__ends_when_another_psn_is_told(void **state)
 	network_destroy(network);
 }
 
+/* Node 1 asks while messages are in flight on a stream that goes on at node 0, and is told another
+ * psn: they do not fail. */
+static void stream__of_which_something_was_acknowledged_outlives_an_answer(void **state)
+{
+	struct network *network = once_network(true);
+	const struct peer *peer;
+
+	(void)state;
+	network_send(network, 1, 0, 100);
+	assert_true(network_run(network, SECOND));
+	peer = peer_of(network, 1, 0);
+	lost = 4;
+	network_send(network, 1, 0, 100);
+	network_send(network, 1, 0, 100);
+	network_pass(network, MICROSECOND);
+	assert_non_null(peer->flight);
+	network->nodes[0].transport->generation += 3;
+	ask(network);
+	assert_int_not_equal(told.first, peer->first);
+	assert_true(network_run(network, 5 * SECOND));
+	assert_int_equal(network->nodes[1].done, 3);
+	assert_int_equal(network->nodes[0].begun, 3);
+	network_check(network);
+	network_destroy(network);
+}
+
+/* Nothing of the stream was acknowledged, and node 0 does not take its psn any more: what was sent
+ * fails. What waits behind it goes out at once, with the psn that is told. */
+static void stream__that_is_not_taken_fails_alone(void **state)
+{
+	const unsigned count = 200;
+	struct network *network = once_network(true);
+	const uint64_t *failed = network->nodes[1].failed;
+	uint64_t begun;
+
+	(void)state;
+	network->nodes[0].lost_ok = 1;
+	lost = UINT32_MAX;
+	for (unsigned i = 0; i < count; i++)
+		network_send(network, 1, 0, 1300);
+	network_pass(network, MILLISECOND);
+	begun = UINT32_MAX - lost;
+	assert_in_range(begun, 1, count - 1);
+	lost = 0;
+	network->nodes[0].transport->generation += 2;
+	ask(network);
+	assert_in_range(failed[TRANSPORT_RESTARTED], 1, begun);
+	assert_in_range(network->nodes[0].begun, 1, count);
+	assert_true(network_run(network, SECOND));
+	assert_int_equal(network->nodes[1].done + failed[TRANSPORT_RESTARTED], count);
+	assert_int_equal(network->nodes[0].begun, network->nodes[1].done);
+	assert_in_range(failed[TRANSPORT_RESTARTED], 1, begun);
+	network_destroy(network);
+}
+
 /* Node 1 has forgotten node 0 and begins with a number that node 0 knows to be over. */
 static void stream__goes_on_under_a_later_number(void **state)
 {
@@ -831,6 +886,8 @@ int main(void)
 		cmocka_unit_test(question__comes_before_a_psn_that_was_not_used_for_very_long),
 		cmocka_unit_test(question__that_tells_the_same_psn_is_enough),
 		cmocka_unit_test(stream__ends_when_another_psn_is_told),
+		cmocka_unit_test(stream__of_which_something_was_acknowledged_outlives_an_answer),
+		cmocka_unit_test(stream__that_is_not_taken_fails_alone),
 		cmocka_unit_test(stream__goes_on_under_a_later_number),
 		cmocka_unit_test(stream__of_the_same_number_and_another_psn_begins),
 		cmocka_unit_test(crowd__finds_room),
