@@ -6,11 +6,8 @@
 #include <string.h>
 
 #include <base/clock.h>
-#include <base/futex.h>
 
 #define ROOM_FIRST 64
-#define NAP        (100 * MICROSECOND) /* of a thread that waits for several endpoints */
-#define LOOK       (250 * MILLISECOND) /* of one that waits for one */
 
 /* --- lines */
 
@@ -41,23 +38,11 @@ bool cq_promise(struct cq *cq)
 	return true;
 }
 
-void cq_rouse(struct cq *cq)
-{
-	struct binding *binding = list_first(&cq->bindings, struct binding, link);
-
-	atomic_fetch_add_explicit(&cq->changes, 1, memory_order_release);
-	if (cq->blocked == 0)
-		return;
-	futex_wake(&cq->changes, INT32_MAX);
-	if (binding)
-		cq->domain->sleepers = binding->endpoint->messages;
-}
-
 void cq_line(struct cq *cq, const struct line *line)
 {
 	cq->promised--;
 	cq->lines[cq->tail++ & (cq->room - 1)] = *line;
-	cq_rouse(cq);
+	notice_rouse(&cq->notice);
 }
 
 void cq_error(struct cq *cq, const struct line *line, const struct failure *failure)
@@ -78,7 +63,7 @@ void cq_error(struct cq *cq, const struct line *line, const struct failure *fail
 
 static struct line *cq_first(struct cq *cq)
 {
-	return cq->head == cq->tail ? NULL : &cq->lines[cq->head & (cq->room - 1)];
+	return cq_is_empty(cq) ? NULL : &cq->lines[cq->head & (cq->room - 1)];
 }
 
 static ssize_t cq_take(struct cq *cq, char *buffer, size_t count, fi_addr_t *sources)
@@ -101,22 +86,16 @@ static ssize_t cq_take(struct cq *cq, char *buffer, size_t count, fi_addr_t *sou
 	return line->failure ? -FI_EAVAIL : 0;
 }
 
-static void cq_drive(struct cq *cq)
-{
-	list_each (struct binding, binding, &cq->bindings, link)
-		endpoint_progress(binding->endpoint);
-}
-
 static ssize_t cq_readfrom(struct fid_cq *fid, void *buffer, size_t count, fi_addr_t *sources)
 {
 	struct cq *cq = object_of(fid, struct cq);
 	ssize_t result;
 
-	domain_enter(cq->domain);
+	domain_enter(cq->notice.domain);
 	if (count == 0 || !cq_first(cq)) /* F3 */
-		cq_drive(cq);
+		notice_drive(&cq->notice);
 	result = cq_take(cq, buffer, count, sources);
-	domain_leave(cq->domain);
+	domain_leave(cq->notice.domain);
 	return result;
 }
 
@@ -140,10 +119,10 @@ static void failure_tell(struct cq *cq, const struct line *line, struct fi_cq_er
 	entry->olen = failure->olen;
 	entry->err = entry->prov_errno = failure->err;
 	cq->err_data = failure->address;
-	if (room == 0 || cq->domain->fabric->fid.api_version < FI_VERSION(1, 5)) {
+	if (room == 0 || cq->notice.domain->fabric->fid.api_version < FI_VERSION(1, 5)) {
 		/* Programs of older releases have no second field. */
 		entry->err_data = failure->has_address ? &cq->err_data : NULL;
-		if (cq->domain->fabric->fid.api_version >= FI_VERSION(1, 5))
+		if (cq->notice.domain->fabric->fid.api_version >= FI_VERSION(1, 5))
 			entry->err_data_size = failure->has_address ? sizeof(cq->err_data) : 0;
 		return;
 	}
@@ -160,7 +139,7 @@ static ssize_t cq_readerr(struct fid_cq *fid, struct fi_cq_err_entry *entry, uin
 	ssize_t result = -FI_EAGAIN;
 
 	(void)flags;
-	domain_enter(cq->domain);
+	domain_enter(cq->notice.domain);
 	line = cq_first(cq);
 	if (line && line->failure) {
 		failure_tell(cq, line, entry);
@@ -168,54 +147,11 @@ static ssize_t cq_readerr(struct fid_cq *fid, struct fi_cq_err_entry *entry, uin
 		cq->head++;
 		result = 1;
 	}
-	domain_leave(cq->domain);
+	domain_leave(cq->notice.domain);
 	return result;
 }
 
 /* --- waits */
-
-struct sleep {
-	struct cq *cq;
-	uint32_t changes;
-};
-
-static bool sleep_look(void *context)
-{
-	const struct sleep *sleep = context;
-
-	return atomic_load_explicit(&sleep->cq->changes, memory_order_acquire) != sleep->changes;
-}
-
-/* Sleeps, without the domain's lock, until something may have come, or for so many ns. An endpoint
- * that closes waits until nobody sleeps at it. */
-static void cq_sleep(struct cq *cq, uint64_t left)
-{
-	struct sleep sleep = {cq, atomic_load_explicit(&cq->changes, memory_order_relaxed)};
-	struct binding *binding = list_first(&cq->bindings, struct binding, link);
-	struct endpoint *only = binding && binding->link.next == &cq->bindings &&
-						binding->endpoint->messages &&
-						!binding->endpoint->closing
-					? binding->endpoint
-					: NULL;
-
-	cq->blocked++;
-	if (only) {
-		bool soon = only->asking != 0 || messages_is_late(only->messages);
-		uint64_t most = soon ? MILLISECOND : LOOK;
-
-		only->sleepers++;
-		domain_leave(cq->domain);
-		messages_await(only->messages, sleep_look, &sleep, left < most ? left : most);
-		domain_enter(cq->domain);
-		only->sleepers--;
-	} else {
-		domain_leave(cq->domain);
-		futex_wait(&cq->changes, sleep.changes,
-			list_empty(&cq->bindings) || left < NAP ? left : NAP);
-		domain_enter(cq->domain);
-	}
-	cq->blocked--;
-}
 
 static ssize_t cq_sreadfrom(struct fid_cq *fid, void *buffer, size_t count, fi_addr_t *sources,
 	const void *condition, int timeout)
@@ -227,22 +163,22 @@ static ssize_t cq_sreadfrom(struct fid_cq *fid, void *buffer, size_t count, fi_a
 	ssize_t result;
 
 	(void)condition; /* an entry is condition enough */
-	if (!cq->blocking)
+	if (cq->notice.object == FI_WAIT_NONE)
 		return -FI_EINVAL;
-	domain_enter(cq->domain);
+	domain_enter(cq->notice.domain);
 	signals = cq->signals;
 	for (;;) {
 		uint64_t passed;
 
 		if (!cq_first(cq))
-			cq_drive(cq);
+			notice_drive(&cq->notice);
 		result = cq_take(cq, buffer, count, sources);
 		passed = library_now() - start;
 		if (result != -FI_EAGAIN || passed >= time || cq->signals != signals)
 			break;
-		cq_sleep(cq, time - passed);
+		notice_sleep(&cq->notice, time - passed);
 	}
-	domain_leave(cq->domain);
+	domain_leave(cq->notice.domain);
 	return result;
 }
 
@@ -256,13 +192,28 @@ static int cq_signal(struct fid_cq *fid)
 {
 	struct cq *cq = object_of(fid, struct cq);
 
-	if (!cq->blocking)
+	if (cq->notice.object == FI_WAIT_NONE)
 		return -FI_EINVAL;
-	domain_enter(cq->domain);
+	domain_enter(cq->notice.domain);
 	cq->signals++;
-	cq_rouse(cq);
-	domain_leave(cq->domain);
+	notice_rouse(&cq->notice);
+	domain_leave(cq->notice.domain);
 	return 0;
+}
+
+int cq_arm(struct cq *cq)
+{
+	int result = -FI_EAGAIN;
+
+	if (cq->notice.object != FI_WAIT_FD)
+		return -FI_EINVAL;
+	domain_enter(cq->notice.domain);
+	if (cq_is_empty(cq))
+		notice_drive(&cq->notice);
+	if (cq_is_empty(cq))
+		result = notice_arm(&cq->notice);
+	domain_leave(cq->notice.domain);
+	return result;
 }
 
 static const char *cq_strerror(
@@ -280,21 +231,32 @@ static int cq_close(struct fid *fid)
 	struct cq *cq = object_of(fid, struct cq);
 	struct line *line;
 
-	if (cq->uses != 0)
+	struct domain *domain = cq->notice.domain;
+	bool busy;
+
+	domain_enter(domain);
+	busy = cq->uses != 0;
+	if (!busy)
+		domain->uses--;
+	domain_leave(domain);
+	if (busy)
 		return -FI_EBUSY;
 	while ((line = cq_first(cq))) {
 		free(line->failure);
 		cq->head++;
 	}
-	domain_enter(cq->domain);
-	cq->domain->uses--;
-	domain_leave(cq->domain);
+	notice_close(&cq->notice);
 	free(cq->lines);
 	free(cq);
 	return 0;
 }
 
-static struct fi_ops cq_fid_ops = FID_OPS(cq_close, none_bind, none_control);
+static int cq_control(struct fid *fid, int command, void *argument)
+{
+	return notice_control(&object_of(fid, struct cq)->notice, command, argument);
+}
+
+static struct fi_ops cq_fid_ops = FID_OPS(cq_close, none_bind, cq_control);
 static struct fi_ops_cq cq_ops = {
 	.size = sizeof(cq_ops),
 	.read = cq_read,
@@ -327,12 +289,15 @@ int cq_open(struct fid_domain *fid, struct fi_cq_attr *attr, struct fid_cq **ope
 	struct domain *domain = object_of(fid, struct domain);
 	struct cq *cq;
 
-	if (attr->wait_obj != FI_WAIT_NONE && attr->wait_obj != FI_WAIT_UNSPEC)
+	if (!wait_is_offered(attr->wait_obj))
 		return -FI_ENOSYS;
 	if (entry_size(attr->format) == 0 || attr->size > INT32_MAX)
 		return -FI_EINVAL;
 	cq = calloc(1, sizeof(*cq));
-	if (!cq || !(cq->lines = malloc(ROOM_FIRST * sizeof(*cq->lines)))) {
+	if (!cq || !(cq->lines = malloc(ROOM_FIRST * sizeof(*cq->lines))) ||
+		!notice_open(&cq->notice, domain, attr->wait_obj)) {
+		if (cq)
+			free(cq->lines);
 		free(cq);
 		return -FI_ENOMEM;
 	}
@@ -340,12 +305,9 @@ int cq_open(struct fid_domain *fid, struct fi_cq_attr *attr, struct fid_cq **ope
 		attr->format = FI_CQ_FORMAT_CONTEXT;
 	cq->fid.fid = (struct fid){FI_CLASS_CQ, context, &cq_fid_ops};
 	cq->fid.ops = &cq_ops;
-	cq->domain = domain;
 	cq->entry = entry_size(attr->format);
-	cq->blocking = attr->wait_obj == FI_WAIT_UNSPEC;
 	cq->room = ROOM_FIRST;
 	cq->least = attr->size > ROOM_FIRST ? (uint32_t)attr->size : ROOM_FIRST;
-	list_init(&cq->bindings);
 	domain_enter(domain);
 	domain->uses++;
 	domain_leave(domain);

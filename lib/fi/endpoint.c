@@ -38,7 +38,7 @@ static int queue_bind(struct endpoint *endpoint, struct cq *cq, uint64_t flags)
 {
 	const bool selective = (flags & FI_SELECTIVE_COMPLETION) != 0;
 
-	if (cq->domain != endpoint->domain)
+	if (cq->notice.domain != endpoint->domain)
 		return -FI_EDOMAIN;
 	if (!(flags & (FI_TRANSMIT | FI_RECV)) ||
 		(flags & ~(FI_TRANSMIT | FI_RECV | FI_SELECTIVE_COMPLETION)) != 0)
@@ -57,6 +57,30 @@ static int queue_bind(struct endpoint *endpoint, struct cq *cq, uint64_t flags)
 		cq->bound += endpoint->rx_size;
 		cq->uses++;
 	}
+	return 0;
+}
+
+/* Which operations each of an endpoint's counters counts. */
+static const uint64_t counted[COUNTS] = {[COUNT_SEND] = FI_SEND, [COUNT_RECV] = FI_RECV};
+
+static int counter_bind(struct endpoint *endpoint, struct counter *counter, uint64_t flags)
+{
+	uint64_t all = 0;
+
+	if (counter->notice.domain != endpoint->domain)
+		return -FI_EDOMAIN;
+	for (unsigned i = 0; i < COUNTS; i++) {
+		all |= counted[i];
+		if (flags & counted[i] && endpoint->counts[i].counter)
+			return -FI_EINVAL;
+	}
+	if (flags == 0 || (flags & ~all) != 0)
+		return -FI_EBADFLAGS;
+	for (unsigned i = 0; i < COUNTS; i++)
+		if (flags & counted[i]) {
+			endpoint->counts[i].counter = counter;
+			counter->uses++;
+		}
 	return 0;
 }
 
@@ -89,7 +113,7 @@ static int endpoint_bind(struct fid *fid, struct fid *bound, uint64_t flags)
 		atomic_fetch_add(&endpoint->eq->uses, 1);
 		break;
 	case FI_CLASS_CNTR:
-		result = -FI_ENOSYS;
+		result = counter_bind(endpoint, object_of(bound, struct counter), flags);
 		break;
 	default:
 		result = -FI_EINVAL;
@@ -165,11 +189,26 @@ static int enable_failure(enum answer answer)
 	}
 }
 
-/* From now on reads of its queue drive the endpoint. */
-static void queue_join(struct binding *binding)
+/* Reads of its queues and counters no longer drive the endpoint. */
+static void endpoint_part(struct endpoint *endpoint)
 {
-	cq_rouse(binding->cq);
-	list_append(&binding->cq->bindings, &binding->link);
+	notice_part(&endpoint->tx);
+	notice_part(&endpoint->rx);
+	for (unsigned i = 0; i < COUNTS; i++)
+		notice_part(&endpoint->counts[i]);
+}
+
+static bool endpoint_join(struct endpoint *endpoint)
+{
+	bool joined = (!endpoint->tx.cq || notice_join(&endpoint->tx.cq->notice, &endpoint->tx)) &&
+		      (!endpoint->rx.cq || notice_join(&endpoint->rx.cq->notice, &endpoint->rx));
+
+	for (unsigned i = 0; i < COUNTS && joined; i++) {
+		struct binding *binding = &endpoint->counts[i];
+
+		joined = !binding->counter || notice_join(&binding->counter->notice, binding);
+	}
+	return joined;
 }
 
 static int endpoint_start(struct endpoint *endpoint)
@@ -180,15 +219,12 @@ static int endpoint_start(struct endpoint *endpoint)
 	if (answer != ANSWER_OK)
 		return enable_failure(answer);
 	answer = messages_make(endpoint);
-	if (answer == ANSWER_OK && peers_open(endpoint)) {
+	if (answer == ANSWER_OK && peers_open(endpoint) && endpoint_join(endpoint)) {
 		endpoint->enabled = true;
 		list_append(&endpoint->domain->endpoints, &endpoint->link);
-		if (endpoint->tx.cq)
-			queue_join(&endpoint->tx);
-		if (endpoint->rx.cq && endpoint->rx.cq != endpoint->tx.cq)
-			queue_join(&endpoint->rx);
 		return 0;
 	}
+	endpoint_part(endpoint);
 	if (answer == ANSWER_OK) {
 		answer = ANSWER_NO_MEMORY;
 		peers_close(endpoint);
@@ -313,7 +349,7 @@ static void endpoint_stop(struct endpoint *endpoint)
 
 	endpoint->closing = true;
 	while (endpoint->sleepers != 0) {
-		endpoint->domain->sleepers = endpoint->messages;
+		endpoint->roused = endpoint->domain->roused = true;
 		domain_leave(endpoint->domain);
 		moment(&looks);
 		domain_enter(endpoint->domain);
@@ -325,13 +361,9 @@ static void endpoint_stop(struct endpoint *endpoint)
 		linger_end();
 	}
 	link_remove(&endpoint->link);
-	if (link_listed(&endpoint->tx.link))
-		link_remove(&endpoint->tx.link);
-	if (link_listed(&endpoint->rx.link))
-		link_remove(&endpoint->rx.link);
+	endpoint_part(endpoint);
 	if (!library_is_forked())
 		messages_close(endpoint->messages);
-	endpoint->domain->sleepers = NULL;
 	operations_close(endpoint);
 	peers_close(endpoint);
 }
@@ -352,6 +384,9 @@ static int endpoint_close(struct fid *fid)
 		endpoint->rx.cq->bound -= endpoint->rx_size;
 		endpoint->rx.cq->uses--;
 	}
+	for (unsigned i = 0; i < COUNTS; i++)
+		if (endpoint->counts[i].counter)
+			endpoint->counts[i].counter->uses--;
 	if (endpoint->av)
 		endpoint->av->uses--;
 	if (endpoint->eq)
@@ -365,6 +400,12 @@ static int endpoint_close(struct fid *fid)
 /* --- opening */
 
 static struct fi_ops endpoint_fid_ops = FID_OPS(endpoint_close, endpoint_bind, endpoint_control);
+
+static void binding_init(struct binding *binding, struct endpoint *endpoint)
+{
+	binding->endpoint = endpoint;
+	binding->watch = -1;
+}
 
 int endpoint_open(
 	struct fid_domain *fid, struct fi_info *info, struct fid_ep **opened, void *context)
@@ -393,7 +434,10 @@ int endpoint_open(
 	endpoint->fid.atomic = &none_atomic;
 	endpoint->fid.collective = &none_collective;
 	endpoint->domain = domain;
-	endpoint->tx.endpoint = endpoint->rx.endpoint = endpoint;
+	binding_init(&endpoint->tx, endpoint);
+	binding_init(&endpoint->rx, endpoint);
+	for (unsigned i = 0; i < COUNTS; i++)
+		binding_init(&endpoint->counts[i], endpoint);
 	endpoint->caps = info->caps;
 	endpoint->tx_flags = info->tx_attr ? info->tx_attr->op_flags : 0;
 	endpoint->rx_flags = info->rx_attr ? info->rx_attr->op_flags : 0;

@@ -5,7 +5,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <base/clock.h>
 #include <base/futex.h>
@@ -31,10 +33,23 @@ int eq_post(struct eq *eq, uint32_t number, const void *data, size_t size, int e
 	*event = (struct event){.event = number, .err = err, .size = size};
 	memcpy(event->data, data, size);
 	pthread_mutex_lock(&eq->mutex);
+	if (eq->event >= 0 && list_empty(&eq->events))
+		(void)eventfd_write(eq->event, 1);
 	list_append(&eq->events, &event->link);
 	pthread_cond_broadcast(&eq->changed);
 	pthread_mutex_unlock(&eq->mutex);
 	return 0;
+}
+
+/* The mutex is held. */
+static void event_drop(struct eq *eq, struct event *event)
+{
+	eventfd_t count;
+
+	link_remove(&event->link);
+	free(event);
+	if (eq->event >= 0 && list_empty(&eq->events))
+		(void)eventfd_read(eq->event, &count);
 }
 
 /* The mutex is held. */
@@ -52,10 +67,8 @@ static ssize_t eq_take(struct eq *eq, uint32_t *number, void *buffer, size_t roo
 	size = event->size;
 	*number = event->event;
 	memcpy(buffer, event->data, size);
-	if (!(flags & FI_PEEK)) {
-		link_remove(&event->link);
-		free(event);
-	}
+	if (!(flags & FI_PEEK))
+		event_drop(eq, event);
 	return (ssize_t)size;
 }
 
@@ -79,7 +92,7 @@ static ssize_t eq_sread(struct fid_eq *fid, uint32_t *event, void *buffer, size_
 	ssize_t result;
 	int waited = 0;
 
-	if (!eq->blocking)
+	if (eq->object == FI_WAIT_NONE)
 		return -FI_EINVAL;
 	clock_gettime(CLOCK_MONOTONIC, &end);
 	end.tv_sec += timeout / 1000;
@@ -115,10 +128,8 @@ static ssize_t eq_readerr(struct fid_eq *fid, struct fi_eq_err_entry *entry, uin
 		entry->err = entry->prov_errno = event->err;
 		entry->err_data = NULL;
 		entry->err_data_size = 0;
-		if (!(flags & FI_PEEK)) {
-			link_remove(&event->link);
-			free(event);
-		}
+		if (!(flags & FI_PEEK))
+			event_drop(eq, event);
 		result = sizeof(*entry);
 	}
 	pthread_mutex_unlock(&eq->mutex);
@@ -160,6 +171,8 @@ static int eq_close(struct fid *fid)
 		return -FI_EBUSY;
 	list_each (struct event, event, &eq->events, link)
 		free(event);
+	if (eq->event >= 0)
+		close(eq->event);
 	pthread_cond_destroy(&eq->changed);
 	pthread_mutex_destroy(&eq->mutex);
 	atomic_fetch_sub(&eq->fabric->uses, 1);
@@ -167,7 +180,27 @@ static int eq_close(struct fid *fid)
 	return 0;
 }
 
-static struct fi_ops eq_fid_ops = FID_OPS(eq_close, none_bind, none_control);
+int eq_arm(struct eq *eq)
+{
+	int result;
+
+	if (eq->object != FI_WAIT_FD)
+		return -FI_EINVAL;
+	pthread_mutex_lock(&eq->mutex);
+	result = list_empty(&eq->events) ? 0 : -FI_EAGAIN;
+	pthread_mutex_unlock(&eq->mutex);
+	return result;
+}
+
+static int eq_control(struct fid *fid, int command, void *argument)
+{
+	const struct eq *eq = object_of(fid, struct eq);
+
+	return notice_control(
+		&(struct notice){.object = eq->object, .poll = eq->event}, command, argument);
+}
+
+static struct fi_ops eq_fid_ops = FID_OPS(eq_close, none_bind, eq_control);
 static struct fi_ops_eq eq_ops = {
 	.size = sizeof(eq_ops),
 	.read = eq_read,
@@ -183,15 +216,20 @@ static int eq_open(
 	pthread_condattr_t clock;
 	struct eq *eq;
 
-	if (attr && attr->wait_obj != FI_WAIT_NONE && attr->wait_obj != FI_WAIT_UNSPEC)
+	if (attr && !wait_is_offered(attr->wait_obj))
 		return -FI_ENOSYS;
 	eq = calloc(1, sizeof(*eq));
 	if (!eq)
 		return -FI_ENOMEM;
+	eq->object = attr ? attr->wait_obj : FI_WAIT_NONE;
+	eq->event = eq->object == FI_WAIT_FD ? eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC) : -1;
+	if (eq->object == FI_WAIT_FD && eq->event < 0) {
+		free(eq);
+		return -FI_ENOMEM;
+	}
 	eq->fid.fid = (struct fid){FI_CLASS_EQ, context, &eq_fid_ops};
 	eq->fid.ops = &eq_ops;
 	eq->fabric = object_of(fabric, struct fabric);
-	eq->blocking = attr && attr->wait_obj == FI_WAIT_UNSPEC;
 	pthread_mutex_init(&eq->mutex, NULL);
 	pthread_condattr_init(&clock);
 	pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
@@ -205,12 +243,21 @@ static int eq_open(
 
 /* --- domains */
 
+static void endpoints_rouse(struct domain *domain)
+{
+	domain->roused = false;
+	list_each (struct endpoint, endpoint, &domain->endpoints, link) {
+		if (endpoint->roused)
+			messages_rouse(endpoint->messages);
+		endpoint->roused = false;
+	}
+}
+
 void domain_leave(struct domain *domain)
 {
 	/* Under the lock: what is roused is there until then. */
-	if (domain->sleepers)
-		messages_rouse(domain->sleepers);
-	domain->sleepers = NULL;
+	if (domain->roused)
+		endpoints_rouse(domain);
 	if (domain->locked)
 		lock_give(&domain->lock);
 }
@@ -295,6 +342,8 @@ static int domain_open(
 	domain_ops.av_open = av_open;
 	domain_ops.cq_open = cq_open;
 	domain_ops.endpoint = endpoint_open;
+	domain_ops.cntr_open = counter_open;
+	domain_ops.poll_open = poll_open;
 	domain->fid.fid = (struct fid){FI_CLASS_DOMAIN, context, &domain_fid_ops};
 	domain->fid.ops = &domain_ops;
 	domain->fid.mr = &none_mr;
@@ -342,6 +391,7 @@ int fabric_open(struct fi_fabric_attr *attr, struct fid_fabric **opened, void *c
 	fabric_ops = none_fabric;
 	fabric_ops.domain = domain_open;
 	fabric_ops.eq_open = eq_open;
+	fabric_ops.trywait = wait_try;
 	fabric->fid.fid = (struct fid){FI_CLASS_FABRIC, context, &fabric_fid_ops};
 	fabric->fid.ops = &fabric_ops;
 	fabric->fid.api_version = attr->api_version;

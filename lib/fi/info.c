@@ -12,6 +12,7 @@
 #define PROTOCOL       (FI_PROV_SPECIFIC | 0x504653u)
 #define TAG_ALL        UINT64_C(0xaaaaaaaaaaaaaaaa) /* every bit */
 #define NAME_MAX_BYTES 128
+#define OBJECTS_MAX    1024 /* queues, and counters: what descriptors are there for */
 #define NETWORK        "postern:"
 #define NETWORK_BYTES  (sizeof(NETWORK) + NAME_MAX_BYTES)
 
@@ -137,7 +138,7 @@ static bool domain_is_offered(const struct fi_domain_attr *domain)
 				  domain->mr_key_size <= 8 && domain->auth_key_size == 0 &&
 				  domain->max_ep_tx_ctx <= 1 && domain->max_ep_rx_ctx <= 1 &&
 				  domain->max_ep_stx_ctx == 0 && domain->max_ep_srx_ctx == 0 &&
-				  domain->cntr_cnt == 0 && domain->mr_cnt == 0 &&
+				  domain->cntr_cnt <= OBJECTS_MAX && domain->mr_cnt == 0 &&
 				  sub(domain->caps, CAPS_COMM));
 }
 
@@ -210,7 +211,7 @@ static void domain_fill(struct fi_domain_attr *domain, const struct fi_domain_at
 		domain->mr_mode = hint->mr_mode;
 	domain->mr_key_size = 8;
 	domain->cq_data_size = 8;
-	domain->cq_cnt = 1024;
+	domain->cq_cnt = domain->cntr_cnt = OBJECTS_MAX;
 	domain->ep_cnt = 63;
 	domain->tx_ctx_cnt = domain->rx_ctx_cnt = 63;
 	domain->max_ep_tx_ctx = domain->max_ep_rx_ctx = 1;

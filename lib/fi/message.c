@@ -100,6 +100,12 @@ static struct cq *operation_cq(const struct operation *operation)
 	return operation_sends(operation) ? endpoint->tx.cq : endpoint->rx.cq;
 }
 
+static struct counter *operation_counter(const struct operation *operation)
+{
+	return operation->endpoint->counts[operation_sends(operation) ? COUNT_SEND : COUNT_RECV]
+		.counter;
+}
+
 /* It has ended, and its completion, if there is one, was written. */
 static void operation_free(struct operation *operation)
 {
@@ -133,6 +139,7 @@ static void operation_fail(
 			fi_strerror(failure->err));
 	else
 		cq_error(operation_cq(operation), line, failure);
+	counter_count(operation_counter(operation), true);
 	operation_free(operation);
 }
 
@@ -142,6 +149,7 @@ static void operation_complete(struct operation *operation, const struct line *l
 		cq_line(operation_cq(operation), line);
 	else if (!operation->quiet)
 		cq_release(operation_cq(operation));
+	counter_count(operation_counter(operation), false);
 	operation_free(operation);
 }
 

@@ -205,9 +205,6 @@ struct fi_ops_ep none_ep = {
 
 NONE(int, none_scalable, struct fid_domain *domain, struct fi_info *info, struct fid_ep **sep,
 	void *context)
-NONE(int, none_cntr, struct fid_domain *domain, struct fi_cntr_attr *attr, struct fid_cntr **cntr,
-	void *context)
-NONE(int, none_poll, struct fid_domain *domain, struct fi_poll_attr *attr, struct fid_poll **poll)
 NONE(int, none_stx, struct fid_domain *domain, struct fi_tx_attr *attr, struct fid_stx **stx,
 	void *context)
 NONE(int, none_srx, struct fid_domain *domain, struct fi_rx_attr *attr, struct fid_ep **srx,
@@ -222,8 +219,6 @@ NONE(int, none_endpoint2, struct fid_domain *domain, struct fi_info *info, struc
 struct fi_ops_domain none_domain = {
 	.size = sizeof(struct fi_ops_domain),
 	.scalable_ep = none_scalable,
-	.cntr_open = none_cntr,
-	.poll_open = none_poll,
 	.stx_ctx = none_stx,
 	.srx_ctx = none_srx,
 	.query_atomic = none_query_atomic,
@@ -234,7 +229,6 @@ struct fi_ops_domain none_domain = {
 NONE(int, none_passive, struct fid_fabric *fabric, struct fi_info *info, struct fid_pep **pep,
 	void *context)
 NONE(int, none_wait, struct fid_fabric *fabric, struct fi_wait_attr *attr, struct fid_wait **wait)
-NONE(int, none_trywait, struct fid_fabric *fabric, struct fid **fids, int count)
 NONE(int, none_domain2, struct fid_fabric *fabric, struct fi_info *info, struct fid_domain **domain,
 	uint64_t flags, void *context)
 
@@ -242,7 +236,6 @@ struct fi_ops_fabric none_fabric = {
 	.size = sizeof(struct fi_ops_fabric),
 	.passive_ep = none_passive,
 	.wait_open = none_wait,
-	.trywait = none_trywait,
 	.domain2 = none_domain2,
 };
 

@@ -6,6 +6,9 @@
  *     fabric.c      fabrics, domains, event queues
  *     av.c          addresses
  *     cq.c          completion queues
+ *     counter.c     counters
+ *     wait.c        waits for queues and counters, descriptors, fi_trywait()
+ *     poll.c        poll sets
  *     endpoint.c    endpoints: open, bind, enable, close
  *     peer.c        processes that an endpoint talks to: greetings, lives
  *     message.c     sends, receives, peeks, cancel
@@ -104,8 +107,8 @@ struct domain {
 	bool locked; /* F4 */
 	_Atomic uint32_t lock;
 	uint32_t uses;
-	struct link endpoints;     /* that are enabled */
-	struct messages *sleepers; /* of which a thread is to be woken when the lock is given */
+	struct link endpoints; /* that are enabled */
+	bool roused;           /* threads that sleep at endpoints are woken when it is given */
 	/* FI_PROGRESS_AUTO */
 	bool automatic;
 	pthread_t thread;
@@ -117,7 +120,8 @@ struct eq {
 	struct fid_eq fid;
 	struct fabric *fabric;
 	_Atomic uint32_t uses;
-	bool blocking;
+	enum fi_wait_obj object;
+	int event; /* FI_WAIT_FD: an eventfd, readable while there are events; else -1 */
 	pthread_mutex_t mutex;
 	pthread_cond_t changed;
 	struct link events;
@@ -159,33 +163,56 @@ struct line {
 	struct failure *failure; /* NULL: none */
 };
 
+/* What threads wait for: a completion queue, or a counter. */
+struct notice {
+	struct domain *domain;
+	enum fi_wait_obj object;
+	struct link bindings;     /* of endpoints, each once */
+	_Atomic uint32_t changes; /* for threads that sleep */
+	uint32_t blocked;
+	/* FI_WAIT_FD, else -1: the program's descriptor, and what it consists of (wait.c) */
+	int poll, event, timer;
+	bool armed; /* the next change makes it readable */
+};
+
 struct cq {
 	struct fid_cq fid;
-	struct domain *domain;
+	struct notice notice;
 	uint32_t uses;
 	size_t entry; /* bytes in the program's format */
-	bool blocking;
 	struct line *lines;
 	uint32_t room; /* of lines, a power of two */
 	/* of them at most: what the program has asked for, or, if that is more, what all endpoints
 	 * may have under way */
 	uint32_t least, bound;
 	uint32_t head, tail;
-	uint32_t promised;        /* F1 */
-	struct link bindings;     /* of endpoints */
-	struct address err_data;  /* of the last error that was read */
-	_Atomic uint32_t changes; /* for threads that sleep */
+	uint32_t promised;       /* F1 */
+	struct address err_data; /* of the last error that was read */
 	uint32_t signals;
-	uint32_t blocked;
 };
 
-/* An endpoint's place in a queue. */
+struct counter {
+	struct fid_cntr fid;
+	struct notice notice;
+	uint32_t uses;
+	uint64_t value, errors;
+	uint64_t seen_value, seen_errors; /* as the program has read them */
+	uint64_t ends;                    /* of operations, counted in either */
+	uint64_t polled;                  /* `ends` when the program set the counter last */
+};
+
+/* An endpoint's place in a queue or a counter. */
 struct binding {
 	struct link link;
 	struct endpoint *endpoint;
+	int watch;     /* FI_WAIT_FD: the endpoint's part of the descriptor; else -1 */
 	struct cq *cq; /* NULL: none */
 	bool selective;
+	struct counter *counter; /* NULL: none */
 };
+
+/* What operations are counted as. */
+enum { COUNT_SEND, COUNT_RECV, COUNTS };
 
 enum peer_state {
 	PEER_FREE,
@@ -238,7 +265,7 @@ struct endpoint {
 	struct domain *domain;
 	struct av *av;
 	struct eq *eq;
-	struct binding tx, rx; /* rx is in no list if it is the same queue */
+	struct binding tx, rx, counts[COUNTS];
 	uint64_t caps, tx_flags, rx_flags;
 	uint32_t tx_size, rx_size;
 	bool enabled, closing;
@@ -262,7 +289,8 @@ struct endpoint {
 	struct operation *free, *made;
 	struct link pending;
 	uint32_t sending, receiving;
-	uint32_t sleepers; /* threads that wait for a queue, and sleep here */
+	uint32_t sleepers; /* threads that wait for a queue or a counter, and sleep here */
+	bool roused;       /* they are to wake */
 };
 
 #define object_of(pointer, type) ((type *)(void *)(pointer))
@@ -316,6 +344,7 @@ bool info_device(const char *name, unsigned *device, uint8_t *kind);
 int fabric_open(struct fi_fabric_attr *attr, struct fid_fabric **fabric, void *context);
 /* Puts an event or, with err, an error into a queue. */
 int eq_post(struct eq *eq, uint32_t event, const void *data, size_t size, int err);
+int eq_arm(struct eq *eq); /* fi_trywait() */
 
 /* For fi_eq_strerror() and fi_cq_strerror(): buffer may be NULL. */
 const char *error_text(int number, char *buffer, size_t length);
@@ -336,13 +365,49 @@ bool cq_promise(struct cq *cq);
 /* The promised completion: a line; an error, if there is memory. */
 void cq_line(struct cq *cq, const struct line *line);
 void cq_error(struct cq *cq, const struct line *line, const struct failure *failure);
-/* Threads that sleep look once more. */
-void cq_rouse(struct cq *cq);
+int cq_arm(struct cq *cq); /* fi_trywait() */
+static inline bool cq_is_empty(const struct cq *cq)
+{
+	return cq->head == cq->tail;
+}
 /* There is to be none. */
 static inline void cq_release(struct cq *cq)
 {
 	cq->promised--;
 }
+
+/* --- counter.c */
+
+int counter_open(struct fid_domain *domain, struct fi_cntr_attr *attr, struct fid_cntr **counter,
+	void *context);
+/* An operation has ended. NULL: nobody counts. */
+void counter_count(struct counter *counter, bool failed);
+int counter_arm(struct counter *counter); /* fi_trywait() */
+
+/* --- wait.c: the domain's lock is held */
+
+bool wait_is_offered(enum fi_wait_obj object);
+/* Returns false if there are no descriptors. */
+bool notice_open(struct notice *notice, struct domain *domain, enum fi_wait_obj object);
+void notice_close(struct notice *notice);
+/* From now on reads drive the endpoint. Returns false if there is no descriptor. */
+bool notice_join(struct notice *notice, struct binding *binding);
+void notice_part(struct binding *binding);
+void notice_drive(const struct notice *notice);
+/* Threads that sleep look once more. */
+void notice_rouse(struct notice *notice);
+/* Sleeps, without the domain's lock, until something may have come, or for so many ns. */
+void notice_sleep(struct notice *notice, uint64_t left);
+/* Nothing was found: from now on the descriptor becomes readable. -FI_EAGAIN: there is something
+ * by now. */
+int notice_arm(struct notice *notice);
+int notice_control(const struct notice *notice, int command, void *argument);
+int wait_try(struct fid_fabric *fabric, struct fid **fids, int count);
+
+/* --- poll.c */
+
+int poll_open(struct fid_domain *domain, struct fi_poll_attr *attr, struct fid_poll **poll);
+
 /* --- endpoint.c */
 
 int endpoint_open(

@@ -706,6 +706,31 @@ void messages_rouse(struct messages *messages)
 	visit_leave(&visit);
 }
 
+int messages_watch(struct messages *messages)
+{
+	struct visit visit;
+	int descriptor;
+
+	if (front_visit(
+		    messages->options.front, &visit, messages->queue_handle, HANDLE_QUEUE, -1) != 0)
+		return -1;
+	descriptor = events_watch(&visit, messages->queue_handle);
+	visit_leave(&visit);
+	return descriptor;
+}
+
+void messages_lower(struct messages *messages)
+{
+	struct visit visit;
+
+	if (front_visit(
+		    messages->options.front, &visit, messages->queue_handle, HANDLE_QUEUE, -1) != 0)
+		return;
+	if (queue_is_raised(messages->queue.queue))
+		queue_lower(&messages->queue, visit.segment);
+	visit_leave(&visit);
+}
+
 /* --- peers that come and go */
 
 static void peer_reset(struct messages *messages, uint32_t index, uint32_t uses)

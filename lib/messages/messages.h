@@ -313,6 +313,10 @@ void messages_ask(struct messages *messages, uint32_t peer);
 void messages_await(
 	struct messages *messages, bool (*look)(void *context), void *context, uint64_t timeout);
 void messages_rouse(struct messages *messages);
+/* A descriptor, which the caller closes: readable while there are events, and until
+ * messages_lower() finds none. -1: there is none to be had. */
+int messages_watch(struct messages *messages);
+void messages_lower(struct messages *messages);
 
 /* Does what there is to do. Returns how much that was: events, and whether messages have arrived
  * since the last call, kept or not. */

@@ -107,7 +107,7 @@ static void domains(void **state)
 	BOTH_WAYS(domain_attr->cq_data_size, 8, 9);
 	BOTH_WAYS(domain_attr->mr_key_size, 8, 9);
 	BOTH_WAYS(domain_attr->max_ep_tx_ctx, 1, 2);
-	BOTH_WAYS(domain_attr->cntr_cnt, 0, 1);
+	BOTH_WAYS(domain_attr->cntr_cnt, 1024, 1025);
 	BOTH_WAYS(domain_attr->caps, FI_LOCAL_COMM, FI_SHARED_AV);
 	for (unsigned i = FI_THREAD_UNSPEC; i <= FI_THREAD_ENDPOINT; i++) {
 		hints->domain_attr->threading = i;

@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* counter.c - counters of operations that have ended, well or in errors. */
+#include <fi/state.h>
+
+#include <stdlib.h>
+
+#include <base/clock.h>
+
+void counter_count(struct counter *counter, bool failed)
+{
+	if (!counter)
+		return;
+	if (failed)
+		counter->errors++;
+	else
+		counter->value++;
+	counter->ends++;
+	notice_rouse(&counter->notice);
+}
+
+/* --- reads */
+
+/* *seen becomes what is read. */
+static uint64_t counter_look(struct counter *counter, const uint64_t *number, uint64_t *seen)
+{
+	uint64_t read;
+
+	domain_enter(counter->notice.domain);
+	notice_drive(&counter->notice);
+	read = *seen = *number;
+	domain_leave(counter->notice.domain);
+	return read;
+}
+
+static uint64_t cntr_read(struct fid_cntr *fid)
+{
+	struct counter *counter = object_of(fid, struct counter);
+
+	return counter_look(counter, &counter->value, &counter->seen_value);
+}
+
+static uint64_t cntr_readerr(struct fid_cntr *fid)
+{
+	struct counter *counter = object_of(fid, struct counter);
+
+	return counter_look(counter, &counter->errors, &counter->seen_errors);
+}
+
+/* --- changes by the program */
+
+static int counter_change(struct counter *counter, uint64_t *number, bool adds, uint64_t value)
+{
+	domain_enter(counter->notice.domain);
+	*number = adds ? *number + value : value;
+	counter->polled = counter->ends;
+	notice_rouse(&counter->notice);
+	domain_leave(counter->notice.domain);
+	return 0;
+}
+
+static int cntr_add(struct fid_cntr *fid, uint64_t value)
+{
+	struct counter *counter = object_of(fid, struct counter);
+
+	return counter_change(counter, &counter->value, true, value);
+}
+
+static int cntr_adderr(struct fid_cntr *fid, uint64_t value)
+{
+	struct counter *counter = object_of(fid, struct counter);
+
+	return counter_change(counter, &counter->errors, true, value);
+}
+
+static int cntr_set(struct fid_cntr *fid, uint64_t value)
+{
+	struct counter *counter = object_of(fid, struct counter);
+
+	return counter_change(counter, &counter->value, false, value);
+}
+
+static int cntr_seterr(struct fid_cntr *fid, uint64_t value)
+{
+	struct counter *counter = object_of(fid, struct counter);
+
+	return counter_change(counter, &counter->errors, false, value);
+}
+
+/* --- waits */
+
+static int counter_wait(struct fid_cntr *fid, uint64_t threshold, int timeout)
+{
+	struct counter *counter = object_of(fid, struct counter);
+	const uint64_t start = library_now();
+	const uint64_t time = timeout < 0 ? UINT64_MAX : (uint64_t)timeout * MILLISECOND;
+	uint64_t errors, passed;
+	int result;
+
+	if (counter->notice.object == FI_WAIT_NONE)
+		return -FI_EINVAL;
+	domain_enter(counter->notice.domain);
+	errors = counter->errors;
+	for (;;) {
+		notice_drive(&counter->notice);
+		passed = library_now() - start;
+		result = counter->value >= threshold ? 0
+			 : counter->errors != errors ? -FI_EAVAIL
+			 : passed >= time            ? -FI_ETIMEDOUT
+						     : -FI_EAGAIN;
+		if (result != -FI_EAGAIN)
+			break;
+		notice_sleep(&counter->notice, time - passed);
+	}
+	domain_leave(counter->notice.domain);
+	return result;
+}
+
+int counter_arm(struct counter *counter)
+{
+	int result = -FI_EAGAIN;
+
+	if (counter->notice.object != FI_WAIT_FD)
+		return -FI_EINVAL;
+	domain_enter(counter->notice.domain);
+	notice_drive(&counter->notice);
+	if (counter->value == counter->seen_value && counter->errors == counter->seen_errors)
+		result = notice_arm(&counter->notice);
+	domain_leave(counter->notice.domain);
+	return result;
+}
+
+/* --- opening and closing */
+
+static int counter_close(struct fid *fid)
+{
+	struct counter *counter = object_of(fid, struct counter);
+	struct domain *domain = counter->notice.domain;
+	bool busy;
+
+	domain_enter(domain);
+	busy = counter->uses != 0;
+	if (!busy)
+		domain->uses--;
+	domain_leave(domain);
+	if (busy)
+		return -FI_EBUSY;
+	notice_close(&counter->notice);
+	free(counter);
+	return 0;
+}
+
+static int counter_control(struct fid *fid, int command, void *argument)
+{
+	return notice_control(&object_of(fid, struct counter)->notice, command, argument);
+}
+
+static struct fi_ops counter_fid_ops = FID_OPS(counter_close, none_bind, counter_control);
+static struct fi_ops_cntr counter_ops = {
+	.size = sizeof(counter_ops),
+	.read = cntr_read,
+	.readerr = cntr_readerr,
+	.add = cntr_add,
+	.adderr = cntr_adderr,
+	.set = cntr_set,
+	.seterr = cntr_seterr,
+	.wait = counter_wait,
+};
+
+int counter_open(
+	struct fid_domain *fid, struct fi_cntr_attr *attr, struct fid_cntr **opened, void *context)
+{
+	struct domain *domain = object_of(fid, struct domain);
+	struct counter *counter;
+
+	if (attr && !wait_is_offered(attr->wait_obj))
+		return -FI_ENOSYS;
+	if (attr && (attr->events != FI_CNTR_EVENTS_COMP || attr->flags != 0))
+		return -FI_EINVAL;
+	counter = calloc(1, sizeof(*counter));
+	if (!counter ||
+		!notice_open(&counter->notice, domain, attr ? attr->wait_obj : FI_WAIT_NONE)) {
+		free(counter);
+		return -FI_ENOMEM;
+	}
+	counter->fid.fid = (struct fid){FI_CLASS_CNTR, context, &counter_fid_ops};
+	counter->fid.ops = &counter_ops;
+	domain_enter(domain);
+	domain->uses++;
+	domain_leave(domain);
+	*opened = &counter->fid;
+	return 0;
+}

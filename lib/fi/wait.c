@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* wait.c - how threads wait for a completion queue or a counter: in a call, or at a descriptor.
+ *
+ * A descriptor (FI_WAIT_FD) is an epoll descriptor of an eventfd, of a timer, and of those of the
+ * endpoints' queues of events. fi_trywait() makes progress, lowers all of them and looks once more.
+ * From then on the descriptor is readable when an endpoint has an event, when another thread has
+ * changed the object, or when the time of a call has come that nothing else would tell of: a
+ * greeting that is repeated, a peer that is asked for a sign of life, with PTL_PROGRESS=inline any
+ * call at all. */
+#include <fi/state.h>
+
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+#include <base/clock.h>
+#include <base/futex.h>
+#include <host/interface.h>
+
+#define NAP  (100 * MICROSECOND) /* of a thread that waits for several endpoints */
+#define LOOK (250 * MILLISECOND) /* of one that waits for one */
+
+/* --- descriptors */
+
+static bool watch_add(const struct notice *notice, int descriptor)
+{
+	struct epoll_event event = {.events = EPOLLIN};
+
+	return descriptor >= 0 && epoll_ctl(notice->poll, EPOLL_CTL_ADD, descriptor, &event) == 0;
+}
+
+static void descriptor_close(int *descriptor)
+{
+	if (*descriptor >= 0)
+		close(*descriptor);
+	*descriptor = -1;
+}
+
+bool notice_open(struct notice *notice, struct domain *domain, enum fi_wait_obj object)
+{
+	*notice = (struct notice){
+		.domain = domain, .object = object, .poll = -1, .event = -1, .timer = -1};
+	list_init(&notice->bindings);
+	if (object != FI_WAIT_FD)
+		return true;
+	notice->poll = epoll_create1(EPOLL_CLOEXEC);
+	notice->event = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+	notice->timer = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
+	if (notice->poll >= 0 && watch_add(notice, notice->event) &&
+		watch_add(notice, notice->timer))
+		return true;
+	notice_close(notice);
+	return false;
+}
+
+void notice_close(struct notice *notice)
+{
+	descriptor_close(&notice->poll);
+	descriptor_close(&notice->event);
+	descriptor_close(&notice->timer);
+}
+
+/* --- endpoints */
+
+bool notice_join(struct notice *notice, struct binding *binding)
+{
+	list_each (struct binding, other, &notice->bindings, link)
+		if (other->endpoint == binding->endpoint)
+			return true;
+	if (notice->object == FI_WAIT_FD) {
+		binding->watch = messages_watch(binding->endpoint->messages);
+		if (!watch_add(notice, binding->watch)) {
+			descriptor_close(&binding->watch);
+			return false;
+		}
+	}
+	notice_rouse(notice); /* threads that wait for another endpoint alone */
+	list_append(&notice->bindings, &binding->link);
+	return true;
+}
+
+void notice_part(struct binding *binding)
+{
+	if (!link_listed(&binding->link))
+		return;
+	link_remove(&binding->link);
+	descriptor_close(&binding->watch);
+}
+
+void notice_drive(const struct notice *notice)
+{
+	list_each (struct binding, binding, &notice->bindings, link)
+		endpoint_progress(binding->endpoint);
+}
+
+/* --- waits */
+
+void notice_rouse(struct notice *notice)
+{
+	struct binding *binding = list_first(&notice->bindings, struct binding, link);
+
+	atomic_fetch_add_explicit(&notice->changes, 1, memory_order_release);
+	if (notice->armed) {
+		notice->armed = false;
+		(void)eventfd_write(notice->event, 1);
+	}
+	if (notice->blocked == 0)
+		return;
+	futex_wake(&notice->changes, INT32_MAX);
+	if (binding)
+		binding->endpoint->roused = notice->domain->roused = true;
+}
+
+struct sleep {
+	struct notice *notice;
+	uint32_t changes;
+};
+
+static bool sleep_look(void *context)
+{
+	const struct sleep *sleep = context;
+
+	return atomic_load_explicit(&sleep->notice->changes, memory_order_acquire) !=
+	       sleep->changes;
+}
+
+/* Does the endpoint need calls soon, whatever happens? */
+static bool endpoint_is_late(const struct endpoint *endpoint)
+{
+	return endpoint->asking != 0 || messages_is_late(endpoint->messages);
+}
+
+/* An endpoint that closes waits until nobody sleeps at it. */
+void notice_sleep(struct notice *notice, uint64_t left)
+{
+	struct domain *domain = notice->domain;
+	struct sleep sleep = {notice, atomic_load_explicit(&notice->changes, memory_order_relaxed)};
+	struct binding *binding = list_first(&notice->bindings, struct binding, link);
+	struct endpoint *only = binding && binding->link.next == &notice->bindings &&
+						binding->endpoint->messages &&
+						!binding->endpoint->closing
+					? binding->endpoint
+					: NULL;
+
+	notice->blocked++;
+	if (only) {
+		uint64_t most = endpoint_is_late(only) ? MILLISECOND : LOOK;
+
+		only->sleepers++;
+		domain_leave(domain);
+		messages_await(only->messages, sleep_look, &sleep, left < most ? left : most);
+		domain_enter(domain);
+		only->sleepers--;
+	} else {
+		domain_leave(domain);
+		futex_wait(&notice->changes, sleep.changes,
+			list_empty(&notice->bindings) || left < NAP ? left : NAP);
+		domain_enter(domain);
+	}
+	notice->blocked--;
+}
+
+/* When the descriptor is to be readable, whatever happens. 0: never. */
+static uint64_t endpoint_time(const struct endpoint *endpoint)
+{
+	const struct interface *interface = &interfaces[handle_interface(endpoint->interface)];
+
+	if (endpoint_is_late(endpoint) || (interface->inlined && !interface_is_helped(interface)))
+		return MILLISECOND;
+	return messages_pending(endpoint->messages) != 0 ? LOOK : 0;
+}
+
+static void timer_set(const struct notice *notice, uint64_t time)
+{
+	const struct itimerspec when = {.it_value.tv_nsec = (long)time};
+
+	(void)timerfd_settime(notice->timer, 0, &when, NULL);
+}
+
+int notice_arm(struct notice *notice)
+{
+	uint64_t time = 0;
+	eventfd_t count;
+
+	(void)eventfd_read(notice->event, &count);
+	notice->armed = true;
+	list_each (struct binding, binding, &notice->bindings, link) {
+		uint64_t own = endpoint_time(binding->endpoint);
+
+		messages_lower(binding->endpoint->messages);
+		if (messages_has_news(binding->endpoint->messages))
+			return -FI_EAGAIN;
+		if (own != 0 && (time == 0 || own < time))
+			time = own;
+	}
+	timer_set(notice, time);
+	return 0;
+}
+
+int notice_control(const struct notice *notice, int command, void *argument)
+{
+	switch (command) {
+	case FI_GETWAIT:
+		if (notice->object != FI_WAIT_FD)
+			return -FI_ENODATA;
+		*(int *)argument = notice->poll;
+		return 0;
+	case FI_GETWAITOBJ:
+		*(enum fi_wait_obj *)argument = notice->object;
+		return 0;
+	default:
+		return -FI_ENOSYS;
+	}
+}
+
+bool wait_is_offered(enum fi_wait_obj object)
+{
+	return object == FI_WAIT_NONE || object == FI_WAIT_UNSPEC || object == FI_WAIT_FD;
+}
+
+/* --- fi_trywait() */
+
+static int object_arm(struct fid *fid)
+{
+	switch (fid->fclass) {
+	case FI_CLASS_CQ:
+		return cq_arm(object_of(fid, struct cq));
+	case FI_CLASS_CNTR:
+		return counter_arm(object_of(fid, struct counter));
+	case FI_CLASS_EQ:
+		return eq_arm(object_of(fid, struct eq));
+	default:
+		return -FI_EINVAL;
+	}
+}
+
+int wait_try(struct fid_fabric *fabric, struct fid **fids, int count)
+{
+	int result = 0;
+
+	(void)fabric;
+	for (int i = 0; i < count && result == 0; i++)
+		result = object_arm(fids[i]);
+	return result;
+}

@@ -1,0 +1,422 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* test_waits.c - counters, descriptors that become readable (fi_trywait()), and poll sets.
+ * Covers: lib/fi/counter.c, lib/fi/wait.c, lib/fi/poll.c. */
+#include "fixture.h"
+
+#include <poll.h>
+#include <time.h>
+
+#include <rdma/fi_eq.h>
+
+#define HANG 60 /* s */
+
+/* An endpoint beside the pair, with counters. It and side 1 know each other. */
+static struct fid_cntr *sent, *received;
+static struct fid_poll *set;
+static struct side third;
+static fi_addr_t third_at_1;
+static char word[32];
+
+static void counter_open(enum fi_wait_obj wait, struct fid_cntr **counter)
+{
+	struct fi_cntr_attr attr = {.events = FI_CNTR_EVENTS_COMP, .wait_obj = wait};
+
+	assert_ok(fi_cntr_open(domain, &attr, counter, counter));
+}
+
+static void third_open(enum fi_wait_obj wait)
+{
+	struct fi_av_attr av = {.type = FI_AV_TABLE};
+	struct fi_cq_attr cq = {.format = FI_CQ_FORMAT_TAGGED, .wait_obj = wait};
+	size_t length = sizeof(third.name);
+
+	pair_open(&(struct wish){0});
+	assert_ok(fi_av_open(domain, &av, &third.av, NULL));
+	assert_ok(fi_cq_open(domain, &cq, &third.cq, &third));
+	counter_open(wait, &sent);
+	counter_open(wait, &received);
+	assert_ok(fi_endpoint(domain, info, &third.ep, NULL));
+	assert_ok(fi_ep_bind(third.ep, &third.av->fid, 0));
+	assert_ok(fi_ep_bind(third.ep, &third.cq->fid, FI_TRANSMIT | FI_RECV));
+	assert_ok(fi_ep_bind(third.ep, &sent->fid, FI_SEND));
+	assert_ok(fi_ep_bind(third.ep, &received->fid, FI_RECV));
+	assert_ok(fi_enable(third.ep));
+	assert_ok(fi_getname(&third.ep->fid, third.name, &length));
+	assert_int_equal(fi_av_insert(third.av, sides[1].name, 1, &third.other, 0, NULL), 1);
+	assert_int_equal(fi_av_insert(sides[1].av, third.name, 1, &third_at_1, 0, NULL), 1);
+}
+
+static void third_close(void)
+{
+	assert_int_equal(fi_close(&sent->fid), -FI_EBUSY);
+	assert_ok(fi_close(&third.ep->fid));
+	assert_ok(fi_close(&third.cq->fid));
+	assert_ok(fi_close(&third.av->fid));
+	assert_ok(fi_close(&sent->fid));
+	assert_ok(fi_close(&received->fid));
+	pair_close();
+}
+
+static int opened(void **state)
+{
+	(void)state;
+	third_open(FI_WAIT_UNSPEC);
+	return 0;
+}
+
+static int opened_with_descriptors(void **state)
+{
+	(void)state;
+	third_open(FI_WAIT_FD);
+	return 0;
+}
+
+static int closed(void **state)
+{
+	(void)state;
+	third_close();
+	return 0;
+}
+
+/* Side 1 makes progress, and its completions go. */
+static void other_drive(void)
+{
+	struct fi_cq_tagged_entry entry;
+
+	(void)fi_cq_read(sides[1].cq, &entry, 1);
+}
+
+static void counter_await(struct fid_cntr *counter, uint64_t value)
+{
+	const time_t end = time(NULL) + HANG;
+
+	while (fi_cntr_read(counter) != value) {
+		other_drive();
+		assert_true(time(NULL) < end);
+	}
+}
+
+/* A receive of the third, and a message of side 1 for it. */
+static void message_come(size_t room)
+{
+	assert_ok(fi_trecv(third.ep, word, room, NULL, FI_ADDR_UNSPEC, 5, 0, NULL));
+	assert_ok(fi_tsend(sides[1].ep, "a message", 10, NULL, third_at_1, 5, NULL));
+}
+
+/* --- counters */
+
+static void a_counter_counts_what_it_is_bound_to(void **state)
+{
+	char room[3][8];
+
+	(void)state;
+	assert_int_equal(fi_cntr_read(sent), 0);
+	for (unsigned i = 0; i < 3; i++) {
+		assert_ok(fi_trecv(sides[1].ep, room[i], 8, NULL, FI_ADDR_UNSPEC, 1, 0, NULL));
+		assert_ok(fi_tsend(third.ep, "one", 4, NULL, third.other, 1, NULL));
+	}
+	counter_await(sent, 3);
+	assert_ok(fi_tinject(third.ep, "two", 4, third.other, 2));
+	counter_await(sent, 4);
+	assert_int_equal(fi_cntr_read(received), 0);
+	message_come(sizeof(word));
+	counter_await(received, 1);
+	assert_string_equal(word, "a message");
+	assert_int_equal(fi_cntr_read(sent), 4);
+	assert_int_equal(fi_cntr_readerr(sent), 0);
+	assert_int_equal(fi_cntr_readerr(received), 0);
+}
+
+static void errors_are_counted_apart(void **state)
+{
+	const time_t end = time(NULL) + HANG;
+
+	(void)state;
+	message_come(4); /* too little */
+	while (fi_cntr_readerr(received) != 1) {
+		other_drive();
+		assert_true(time(NULL) < end);
+	}
+	assert_ok(fi_trecv(third.ep, word, 8, NULL, FI_ADDR_UNSPEC, 9, 0, word));
+	assert_ok(fi_cancel(&third.ep->fid, word));
+	while (fi_cntr_readerr(received) != 2)
+		assert_true(time(NULL) < end);
+	assert_int_equal(fi_cntr_read(received), 0);
+}
+
+static void a_program_sets_and_adds(void **state)
+{
+	(void)state;
+	assert_ok(fi_cntr_set(sent, 7));
+	assert_ok(fi_cntr_add(sent, 3));
+	assert_int_equal(fi_cntr_read(sent), 10);
+	assert_ok(fi_cntr_seterr(sent, 5));
+	assert_ok(fi_cntr_adderr(sent, 1));
+	assert_int_equal(fi_cntr_readerr(sent), 6);
+	message_come(sizeof(word));
+	counter_await(received, 1);
+	assert_int_equal(fi_cntr_read(sent), 10);
+}
+
+static void a_wait_ends_with_the_count_an_error_or_the_time(void **state)
+{
+	const time_t end = time(NULL) + HANG;
+	int result;
+
+	(void)state;
+	assert_ok(fi_cntr_wait(received, 0, -1));
+	assert_int_equal(fi_cntr_wait(received, 1, 20), -FI_ETIMEDOUT);
+	message_come(sizeof(word));
+	do {
+		other_drive();
+		result = fi_cntr_wait(received, 1, 5);
+		assert_true(time(NULL) < end);
+	} while (result == -FI_ETIMEDOUT);
+	assert_ok(result);
+	message_come(4);
+	do {
+		other_drive();
+		result = fi_cntr_wait(received, 100, 5);
+		assert_true(time(NULL) < end);
+	} while (result == -FI_ETIMEDOUT && fi_cntr_readerr(received) == 0);
+	assert_int_equal(fi_cntr_readerr(received), 1);
+}
+
+static void a_counter_that_nobody_waits_for(void **state)
+{
+	struct fi_cntr_attr attr = {.events = FI_CNTR_EVENTS_COMP, .wait_obj = FI_WAIT_SET};
+	struct fid_cntr *counter;
+
+	(void)state;
+	assert_int_equal(fi_cntr_open(domain, &attr, &counter, NULL), -FI_ENOSYS);
+	assert_ok(fi_cntr_open(domain, NULL, &counter, NULL));
+	assert_int_equal(fi_cntr_wait(counter, 1, 0), -FI_EINVAL);
+	assert_int_equal(fi_ep_bind(third.ep, &counter->fid, FI_SEND), -FI_EOPBADSTATE);
+	assert_ok(fi_close(&counter->fid));
+}
+
+static void a_counter_is_bound_once_for_each_kind(void **state)
+{
+	struct fid_cntr *counter;
+	struct fid_ep *ep;
+
+	(void)state;
+	counter_open(FI_WAIT_NONE, &counter);
+	assert_ok(fi_endpoint(domain, info, &ep, NULL));
+	assert_int_equal(fi_ep_bind(ep, &counter->fid, 0), -FI_EBADFLAGS);
+	assert_int_equal(fi_ep_bind(ep, &counter->fid, FI_WRITE), -FI_EBADFLAGS);
+	assert_ok(fi_ep_bind(ep, &counter->fid, FI_SEND | FI_RECV));
+	assert_int_equal(fi_ep_bind(ep, &counter->fid, FI_RECV), -FI_EINVAL);
+	assert_int_equal(fi_close(&counter->fid), -FI_EBUSY);
+	assert_ok(fi_close(&ep->fid));
+	assert_ok(fi_close(&counter->fid));
+}
+
+/* --- descriptors */
+
+static bool readable(int descriptor, int milliseconds)
+{
+	struct pollfd one = {.fd = descriptor, .events = POLLIN};
+
+	return poll(&one, 1, milliseconds) == 1;
+}
+
+/* Sleeps at an object's descriptor as fi_poll(3) has it, while side 1 goes on, until look() is
+ * true. */
+static void descriptor_await(struct fid *fid, bool (*look)(void))
+{
+	const time_t end = time(NULL) + HANG;
+	int descriptor = -1, result;
+
+	assert_ok(fi_control(fid, FI_GETWAIT, &descriptor));
+	assert_true(descriptor >= 0);
+	while (!look()) {
+		result = fi_trywait(fabric, &fid, 1);
+		assert_true(result == 0 || result == -FI_EAGAIN);
+		other_drive();
+		if (result == 0)
+			(void)readable(descriptor, 1000);
+		assert_true(time(NULL) < end);
+	}
+}
+
+static bool completed(void)
+{
+	struct fi_cq_tagged_entry entry;
+
+	return fi_cq_read(third.cq, &entry, 1) == 1;
+}
+
+static bool counted(void)
+{
+	return fi_cntr_read(received) == 1;
+}
+
+static void a_queue_has_a_descriptor(void **state)
+{
+	struct fid *fids[] = {&third.cq->fid};
+	struct timespec nap = {.tv_nsec = 1000000};
+	enum fi_wait_obj object;
+
+	(void)state;
+	assert_ok(fi_control(&third.cq->fid, FI_GETWAITOBJ, &object));
+	assert_int_equal(object, FI_WAIT_FD);
+	for (unsigned i = 0; i < 10; i++) {
+		message_come(sizeof(word));
+		descriptor_await(&third.cq->fid, completed);
+	}
+	/* What is there is not slept for. */
+	message_come(sizeof(word));
+	while (fi_trywait(fabric, fids, 1) == 0) {
+		other_drive();
+		nanosleep(&nap, NULL);
+	}
+	assert_true(completed());
+}
+
+/* It comes while the thread sleeps at the descriptor. */
+static void a_descriptor_is_readable_when_a_message_comes(void **state)
+{
+	struct fid *fids[] = {&third.cq->fid};
+	const time_t end = time(NULL) + HANG;
+	int descriptor;
+
+	(void)state;
+	assert_ok(fi_control(&third.cq->fid, FI_GETWAIT, &descriptor));
+	/* The two have met. */
+	message_come(sizeof(word));
+	descriptor_await(&third.cq->fid, completed);
+	while (fi_trywait(fabric, fids, 1) != 0)
+		assert_true(time(NULL) < end);
+	message_come(sizeof(word));
+	assert_true(readable(descriptor, HANG * 1000));
+	descriptor_await(&third.cq->fid, completed);
+}
+
+static void a_counter_has_a_descriptor(void **state)
+{
+	(void)state;
+	message_come(sizeof(word));
+	descriptor_await(&received->fid, counted);
+}
+
+/* What another thread of the program changes is told as well. */
+static void a_counter_that_is_set_is_readable(void **state)
+{
+	struct fid *fids[] = {&sent->fid};
+	int descriptor;
+
+	(void)state;
+	assert_ok(fi_control(&sent->fid, FI_GETWAIT, &descriptor));
+	(void)fi_cntr_read(sent);
+	(void)fi_cntr_readerr(sent);
+	assert_ok(fi_trywait(fabric, fids, 1));
+	assert_ok(fi_cntr_add(sent, 1));
+	assert_true(readable(descriptor, 0));
+	assert_int_equal(fi_trywait(fabric, fids, 1), -FI_EAGAIN);
+	assert_int_equal(fi_cntr_read(sent), 1);
+}
+
+static void an_event_queue_has_a_descriptor(void **state)
+{
+	struct fi_eq_attr attr = {.wait_obj = FI_WAIT_FD, .flags = FI_WRITE};
+	struct fi_eq_entry entry = {.data = 3};
+	struct fid *fids[1];
+	struct fid_eq *eq;
+	uint32_t event;
+	int descriptor;
+
+	(void)state;
+	assert_ok(fi_eq_open(fabric, &attr, &eq, NULL));
+	fids[0] = &eq->fid;
+	assert_ok(fi_control(&eq->fid, FI_GETWAIT, &descriptor));
+	for (unsigned i = 0; i < 2; i++) {
+		assert_ok(fi_trywait(fabric, fids, 1));
+		assert_false(readable(descriptor, 0));
+		assert_int_equal(
+			fi_eq_write(eq, FI_NOTIFY, &entry, sizeof(entry), 0), sizeof(entry));
+		assert_true(readable(descriptor, 0));
+		assert_int_equal(fi_trywait(fabric, fids, 1), -FI_EAGAIN);
+		assert_int_equal(fi_eq_read(eq, &event, &entry, sizeof(entry), 0), sizeof(entry));
+	}
+	assert_ok(fi_close(&eq->fid));
+}
+
+static void an_object_without_a_descriptor_has_none(void **state)
+{
+	struct fid *fids[] = {&sides[0].cq->fid};
+	int descriptor;
+
+	(void)state;
+	assert_int_not_equal(fi_control(&sides[0].cq->fid, FI_GETWAIT, &descriptor), 0);
+	assert_int_equal(fi_trywait(fabric, fids, 1), -FI_EINVAL);
+	assert_ok(fi_trywait(fabric, fids, 0));
+}
+
+/* --- poll sets */
+
+static void a_set_tells_which_has_news(void **state)
+{
+	const time_t end = time(NULL) + HANG;
+	struct fi_poll_attr attr = {0};
+	void *contexts[4];
+	bool cq_told = false, counter_told = false;
+
+	(void)state;
+	assert_ok(fi_poll_open(domain, &attr, &set));
+	assert_ok(fi_poll_add(set, &third.cq->fid, 0));
+	assert_ok(fi_poll_add(set, &received->fid, 0));
+	assert_ok(fi_poll_add(set, &sent->fid, 0));
+	assert_int_equal(fi_poll_add(set, &third.ep->fid, 0), -FI_EINVAL);
+	assert_int_equal(fi_poll(set, contexts, 4), 0);
+	message_come(sizeof(word));
+	while (!cq_told || !counter_told) {
+		int count = fi_poll(set, contexts, 4);
+
+		assert_true(count >= 0 && count <= 3);
+		for (int i = 0; i < count; i++) {
+			cq_told |= contexts[i] == &third;
+			counter_told |= contexts[i] == &received;
+			assert_ptr_not_equal(contexts[i], &sent);
+		}
+		other_drive();
+		assert_true(time(NULL) < end);
+	}
+	/* A queue is told as long as it is not empty, a counter once. */
+	assert_int_equal(fi_poll(set, contexts, 4), 1);
+	assert_ptr_equal(contexts[0], &third);
+	assert_true(completed());
+	assert_int_equal(fi_poll(set, contexts, 4), 0);
+	assert_int_equal(fi_close(&set->fid), -FI_EBUSY);
+	assert_ok(fi_poll_del(set, &third.cq->fid, 0));
+	assert_int_equal(fi_poll_del(set, &third.cq->fid, 0), -FI_EINVAL);
+	assert_ok(fi_poll_del(set, &received->fid, 0));
+	assert_ok(fi_poll_del(set, &sent->fid, 0));
+	assert_int_equal(fi_poll(set, contexts, 4), 0);
+	assert_ok(fi_close(&set->fid));
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, opened, closed)
+#define TEST_DESCRIPTORS(name)                                                                     \
+	cmocka_unit_test_setup_teardown(name, opened_with_descriptors, closed)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(a_counter_counts_what_it_is_bound_to),
+		TEST(errors_are_counted_apart),
+		TEST(a_program_sets_and_adds),
+		TEST(a_wait_ends_with_the_count_an_error_or_the_time),
+		TEST(a_counter_that_nobody_waits_for),
+		TEST(a_counter_is_bound_once_for_each_kind),
+		TEST_DESCRIPTORS(a_queue_has_a_descriptor),
+		TEST_DESCRIPTORS(a_descriptor_is_readable_when_a_message_comes),
+		TEST_DESCRIPTORS(a_counter_has_a_descriptor),
+		TEST_DESCRIPTORS(a_counter_that_is_set_is_readable),
+		TEST(an_event_queue_has_a_descriptor),
+		TEST(an_object_without_a_descriptor_has_none),
+		TEST(a_set_tells_which_has_news),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
