@@ -187,6 +187,8 @@ void gasnet_exit(int exitcode)
 	(void)signal(SIGQUIT, SIG_IGN);
 	alarm_set(exitcode);
 	fflush(NULL);
+	if (gasnet.syncs)
+		sync();
 	own_word = PRESENT | (uint32_t)exitcode;
 	if (!others_leave())
 		PMI_Abort(exitcode, NULL);

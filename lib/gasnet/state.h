@@ -126,7 +126,8 @@ struct gasnet {
 	uint64_t transfer_most;             /* entries of `transfers` */
 	uint64_t queue, blocks, block_size; /* the environment's, or what the job needs */
 	uint64_t segment_most;
-	double exit_wait; /* s */
+	double exit_wait;            /* s */
+	bool freezes, traces, syncs; /* GASNET_FREEZE_ON_ERROR, _BACKTRACE, _FS_SYNC */
 	int wait_mode;
 };
 
@@ -145,6 +146,8 @@ void (*handler_find(unsigned index, uint32_t from))(void);
 /* variables.c */
 void environment_read(void);
 uint64_t environment_number(const char *name, uint64_t fallback, bool size);
+/* Stops the process, for a debugger, until SIGCONT. */
+void freeze(void);
 
 /* start.c. Returns false after a line on standard error. */
 bool start_join(void);

@@ -3,9 +3,11 @@
  * as not set (secure_getenv). */
 #include "state.h"
 
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define DEFAULT_BLOCK   (UINT64_C(1) << 20)
 #define DEFAULT_BLOCKS  16u
@@ -30,11 +32,17 @@ char *gasnet_getenv(const char *name)
 	return name ? secure_getenv(name) : NULL;
 }
 
+/* Whether it is set, and not to a no. */
+static bool is_set(const char *name)
+{
+	const char *text = gasnet_getenv(name);
+
+	return text && *text && !strchr("0nN", *text);
+}
+
 static void tell(const char *name, const char *value, bool given)
 {
-	const char *wanted = gasnet_getenv("GASNET_VERBOSEENV");
-
-	if (gasnet.rank == 0 && wanted && *wanted && strcmp(wanted, "0") != 0)
+	if (gasnet.rank == 0 && is_set("GASNET_VERBOSEENV"))
 		fprintf(stderr, "ENV parameter: %s = %s%s\n", name, value,
 			given ? "" : "   (default)");
 }
@@ -100,6 +108,34 @@ static double seconds(const char *name, double fallback)
 	return number;
 }
 
+static bool yes(const char *name)
+{
+	const char *text = gasnet_getenv(name);
+	bool set = is_set(name);
+
+	tell(name, set ? "YES" : "NO", text && *text);
+	return set;
+}
+
+void freeze(void)
+{
+	complain("process %d waits for a debugger, or SIGCONT", (int)getpid());
+	(void)raise(SIGSTOP);
+}
+
+/* What other libraries of GASNet may have been compiled with. */
+static void missing_tell(void)
+{
+	static const char *const missing[] = {"GASNET_TRACE", "GASNET_STATS", "GASNET_MALLOC_"};
+
+	for (char **variable = environ; variable && *variable; variable++)
+		for (unsigned i = 0; i < sizeof(missing) / sizeof(missing[0]); i++)
+			if (strncmp(*variable, missing[i], strlen(missing[i])) == 0)
+				complain("%.*s has no effect: this library has no traces, "
+					 "statistics or checks of memory",
+					(int)strcspn(*variable, "="), *variable);
+}
+
 void environment_read(void)
 {
 	double most, wait;
@@ -117,4 +153,11 @@ void environment_read(void)
 	wait = seconds("GASNET_EXITTIMEOUT_MIN", EXIT_WAIT_LEAST) +
 	       seconds("GASNET_EXITTIMEOUT_FACTOR", EXIT_WAIT_RANK) * gasnet.size;
 	gasnet.exit_wait = seconds("GASNET_EXITTIMEOUT", wait < most ? wait : most);
+	gasnet.syncs = yes("GASNET_FS_SYNC");
+	gasnet.traces = yes("GASNET_BACKTRACE");
+	gasnet.freezes = yes("GASNET_FREEZE_ON_ERROR");
+	if (gasnet.rank == 0)
+		missing_tell();
+	if (yes("GASNET_FREEZE"))
+		freeze();
 }

@@ -4,9 +4,10 @@
 
     test_exit.py POSTERN_RUN RANKS_SEQ RANKS_PAR EVERYTHING
 
-Covers: lib/gasnet/exit.c.
+Covers: lib/gasnet/exit.c, lib/gasnet/variables.c.
 """
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -30,13 +31,18 @@ WAYS = [
 ]
 
 
-def alive(pid):
-    """Whether a process runs: a zombie of this container's first process does not."""
+def state(pid):
+    """The letter of a process's state, Z if there is none."""
     try:
         with open(f"/proc/{pid}/stat", encoding="utf-8") as file:
-            return file.read().rpartition(")")[2].split()[0] != "Z"
+            return file.read().rpartition(")")[2].split()[0]
     except OSError:
-        return False
+        return "Z"
+
+
+def alive(pid):
+    """Whether a process runs: a zombie of this container's first process does not."""
+    return state(pid) != "Z"
 
 
 class Exit(unittest.TestCase):
@@ -44,10 +50,10 @@ class Exit(unittest.TestCase):
         self.runtime = tempfile.mkdtemp(prefix="ptn-")
         self.addCleanup(subprocess.run, ["rm", "-rf", self.runtime], check=False)
 
-    def start(self, program, scenario, ranks=3):
+    def start(self, program, scenario, ranks=3, **variables):
         # AddressSanitizer would end a rank that faults with a code of its own.
         environment = dict(os.environ, XDG_RUNTIME_DIR=self.runtime, GASNET_EXITTIMEOUT=WAIT,
-                           ASAN_OPTIONS=os.environ.get("ASAN_OPTIONS", "") + ":handle_segv=0")
+                           ASAN_OPTIONS=os.environ.get("ASAN_OPTIONS", "") + ":handle_segv=0", **variables)
         return subprocess.Popen([RUN, "-n", str(ranks), program, scenario], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                                 env=environment, start_new_session=True)
 
@@ -61,8 +67,8 @@ class Exit(unittest.TestCase):
             self.assertLess(time.monotonic(), until, "a process is left")
             time.sleep(0.05)
 
-    def leaves(self, program, scenario, code, words=""):
-        with self.start(program, scenario) as job:
+    def leaves(self, program, scenario, code, words="", **variables):
+        with self.start(program, scenario, **variables) as job:
             output, errors = job.communicate(timeout=TIMEOUT)
             self.assertEqual(job.returncode, code, f"{scenario}: {errors}")
             self.assertIn(words, errors, scenario)
@@ -97,6 +103,36 @@ class Exit(unittest.TestCase):
     def test_a_rank_is_killed(self):
         for which in range(3):
             self.killed(which)
+
+    def freezes(self, scenario, code, variable):
+        """A rank stops, and goes on with SIGCONT."""
+        with self.start(SEQ, scenario, ranks=1, **{variable: "1"}) as job:
+            self.addCleanup(job.kill)
+            for line in job.stderr:
+                said = re.search(r"process (\d+) waits for a debugger", line)
+                if said:
+                    break
+            pid = int(said[1])
+            until = time.monotonic() + TIMEOUT
+            while state(pid) != "T":
+                self.assertLess(time.monotonic(), until, "it does not stop")
+                time.sleep(0.05)
+            os.kill(pid, signal.SIGCONT)
+            job.communicate(timeout=TIMEOUT)
+            self.assertEqual(job.returncode, code)
+            self.none_left(job.pid)
+
+    def test_a_rank_waits_for_a_debugger(self):
+        self.freezes("leave-unattached", 3, "GASNET_FREEZE")
+        self.freezes("leave-by-index", 134, "GASNET_FREEZE_ON_ERROR")
+
+    def test_an_error_has_a_backtrace(self):
+        self.leaves(SEQ, "leave-put-outside", 134, "libgasnet-postern-seq.so", GASNET_BACKTRACE="1")
+
+    def test_variables_that_have_no_effect_are_told(self):
+        self.leaves(SEQ, "leave-unattached", 3, "GASNET_STATSFILE has no effect", GASNET_STATSFILE="file")
+        self.leaves(SEQ, "leave-unattached", 3, "GASNET_FS_SYNC = YES", GASNET_FS_SYNC="y", GASNET_VERBOSEENV="1")
+        self.leaves(SEQ, "leave-unattached", 3, "GASNET_BACKTRACE = NO", GASNET_BACKTRACE="0", GASNET_VERBOSEENV="1")
 
     def test_the_launcher_is_killed(self):
         self.killed(None)
