@@ -2,8 +2,9 @@
 /* pmi.h - how the processes of a job find each other: the client of PMI 1 that is installed beside
  * Portals 4 (libportals_runtime), with the names that MPICH's and Sandia's have.
  *
- * Launchers that speak PMI 1 will do: postern-run, Hydra, and Slurm's srun with --mpi=pmi2. With
- * one that speaks PMIx PMI_Init() fails. Without a launcher a process is a job of its own, with one
+ * Launchers that speak PMI 1 will do: postern-run, Hydra, and Slurm's srun with --mpi=pmi2. So will
+ * those that speak PMIx, such as Open MPI's mpirun and srun --mpi=pmix, with libpmix.so.2; there
+ * each rank keeps what all have put. Without a launcher a process is a job of its own, with one
  * rank. Any thread may call; one call runs at a time. After an error a line on standard error says
  * why.
  */

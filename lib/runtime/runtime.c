@@ -16,12 +16,42 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct job job;
 static bool open;
 
-/* What a process without a launcher has put: nobody else keeps it. */
+/* What this process keeps because no launcher does: what it has put itself, and with PMIx what the
+ * others had put before a barrier. */
 struct pair {
 	struct pair *next;
 	char *key, *value;
 };
 static struct pair *pairs;
+
+static bool pair_put(const char *key, const char *value)
+{
+	struct pair *pair = malloc(sizeof(*pair));
+
+	if (pair) {
+		*pair = (struct pair){pairs, strdup(key), strdup(value)};
+		if (pair->key && pair->value) {
+			pairs = pair;
+			return true;
+		}
+		free(pair->key);
+		free(pair->value);
+		free(pair);
+	}
+	return job_wrong(&job, "there is no memory for the value of %s", key);
+}
+
+static bool pair_get(const char *key, char *value, size_t size)
+{
+	const struct pair *pair = pairs;
+
+	while (pair && strcmp(pair->key, key) != 0)
+		pair = pair->next;
+	if (!pair || strlen(pair->value) >= size)
+		return job_wrong(&job, "there is no value of %zu bytes for the key %s", size, key);
+	strcpy(value, pair->value);
+	return true;
+}
 
 static int failed(const char *call)
 {
@@ -70,16 +100,89 @@ static uint32_t job_number(void)
 	return 0;
 }
 
-/* PMIx finds a key only with the rank that put it, which PMI's callers do not say. */
+/* --- PMIx finds a key only with the rank that put it, which PMI's callers do not say: so each rank
+ * publishes all that it has put since the last barrier in parts, and reads all others' parts behind
+ * it. A part is '.', or '+' if there is another one, and keys and values, each with a blank. */
+
+#define PART (8 * PMI_VALUE) /* bytes */
+
+static struct pair *published; /* the newest of the pairs that others have, or have put */
+static uint32_t round_number;
+
+static bool part_publish(uint32_t part, const char *text)
+{
+	char key[PMI_KEY];
+
+	snprintf(key, sizeof(key), "postern-%u-%u", round_number, part);
+	return job_put(&job, key, text);
+}
+
+static bool pairs_publish(void)
+{
+	char text[PART] = ".";
+	size_t length = 1;
+	uint32_t part = 0;
+
+	for (const struct pair *pair = pairs; pair != published; pair = pair->next) {
+		size_t more = strlen(pair->key) + strlen(pair->value) + 2;
+
+		if (length + more >= sizeof(text)) {
+			text[0] = '+';
+			if (!part_publish(part++, text))
+				return false;
+			text[0] = '.';
+			length = 1;
+		}
+		length += (size_t)snprintf(
+			text + length, sizeof(text) - length, "%s %s ", pair->key, pair->value);
+	}
+	return part_publish(part, text);
+}
+
+/* Takes a rank's part. *more: there is another one. */
+static bool part_take(uint32_t rank, uint32_t part, bool *more)
+{
+	char key[PMI_KEY], text[PART], *rest = NULL;
+
+	snprintf(key, sizeof(key), "postern-%u-%u", round_number, part);
+	if (!job_get(&job, rank, key, text, sizeof(text)))
+		return false;
+	*more = text[0] == '+';
+	for (char *word = text[0] ? strtok_r(text + 1, " ", &rest) : NULL; word;
+		word = strtok_r(NULL, " ", &rest)) {
+		const char *value = strtok_r(NULL, " ", &rest);
+
+		if (value && !pair_put(word, value))
+			return false;
+	}
+	return true;
+}
+
+static bool pairs_share(void)
+{
+	if (!pairs_publish() || !job_barrier(&job))
+		return false;
+	for (uint32_t rank = 0; rank < job.size; rank++) {
+		bool more = rank != job.rank;
+
+		for (uint32_t part = 0; more; part++)
+			if (!part_take(rank, part, &more))
+				return false;
+	}
+	published = pairs;
+	round_number++;
+	return true;
+}
+
+/* Does the launcher keep what is put? */
+static bool launcher_keeps(void)
+{
+	return job.kind == LAUNCHER_PMI;
+}
+
 static bool job_open(void)
 {
-	if (!job_find(&job, false))
-		return false;
-	if (job.kind != LAUNCHER_PMIX)
-		return job_begin(&job);
-	(void)job_leave(&job);
-	return job_wrong(&job, "the launcher of this job speaks PMIx: start it by postern-run, "
-			       "mpiexec.hydra or srun --mpi=pmi2");
+	return job_find(&job, false) && job_begin(&job);
 }
 
 int PMI_Init(int *spawned)
@@ -141,7 +244,9 @@ int PMI_Barrier(void)
 
 	if (code != PMI_SUCCESS)
 		return code;
-	return leave(job_barrier(&job) ? PMI_SUCCESS : failed("PMI_Barrier"));
+	return leave((job.kind == LAUNCHER_PMIX ? pairs_share() : job_barrier(&job))
+			     ? PMI_SUCCESS
+			     : failed("PMI_Barrier"));
 }
 
 int PMI_Abort(int exit_code, const char text[])
@@ -197,35 +302,6 @@ static bool is_word(const char *text, size_t most)
 	return text[0] != '\0' && text[strcspn(text, " \t\r\n")] == '\0' && strlen(text) < most;
 }
 
-static bool pair_put(const char *key, const char *value)
-{
-	struct pair *pair = malloc(sizeof(*pair));
-
-	if (pair) {
-		*pair = (struct pair){pairs, strdup(key), strdup(value)};
-		if (pair->key && pair->value) {
-			pairs = pair;
-			return true;
-		}
-		free(pair->key);
-		free(pair->value);
-		free(pair);
-	}
-	return job_wrong(&job, "there is no memory for the value of %s", key);
-}
-
-static bool pair_get(const char *key, char *value, size_t size)
-{
-	const struct pair *pair = pairs;
-
-	while (pair && strcmp(pair->key, key) != 0)
-		pair = pair->next;
-	if (!pair || strlen(pair->value) >= size)
-		return job_wrong(&job, "there is no value of %zu bytes for the key %s", size, key);
-	strcpy(value, pair->value);
-	return true;
-}
-
 int PMI_KVS_Put(const char name[], const char key[], const char value[])
 {
 	int code = enter(name && key && value);
@@ -236,7 +312,7 @@ int PMI_KVS_Put(const char name[], const char key[], const char value[])
 		return leave(PMI_ERR_INVALID_KEY);
 	if (!is_word(value, PMI_VALUE))
 		return leave(PMI_ERR_INVALID_VAL);
-	return leave((job_is_launched(&job) ? job_put(&job, key, value) : pair_put(key, value))
+	return leave((launcher_keeps() ? job_put(&job, key, value) : pair_put(key, value))
 			     ? PMI_SUCCESS
 			     : failed("PMI_KVS_Put"));
 }
@@ -258,8 +334,8 @@ int PMI_KVS_Get(const char name[], const char key[], char value[], int length)
 		return leave(PMI_ERR_INVALID_KEY);
 	if (length <= 0)
 		return leave(PMI_ERR_INVALID_VAL_LENGTH);
-	return leave((job_is_launched(&job) ? job_get(&job, 0, key, value, (size_t)length)
-					    : pair_get(key, value, (size_t)length))
+	return leave((launcher_keeps() ? job_get(&job, 0, key, value, (size_t)length)
+				       : pair_get(key, value, (size_t)length))
 			     ? PMI_SUCCESS
 			     : failed("PMI_KVS_Get"));
 }

@@ -44,6 +44,9 @@ class Launched(programs.Case):
                 settings = {"PTL_PROGRESS": progress, **({"OMPI_MCA_hwloc_base_binding_policy": "none"} if progress == "core" else {})}
                 done = self.expect_success(self.launch(*start, RING, "1000", **settings))
                 self.assertEqual((done.stdout, done.stderr), (f"{size} ranks have the sum of their vectors of 1000 numbers\n", ""))
+                if progress == "both":
+                    done = self.expect_success(self.launch(*start, os.path.join(os.environ["POSTERN_BUILD"], "tests/apps/keys")))
+                    self.assertEqual((done.stdout, done.stderr), (f"{size} ranks know all keys\n", ""))
                 done = self.expect_success(self.launch(*start, ADI_RING, **settings))
                 self.assertEqual((done.stdout, done.stderr), (f"a token has passed {size} ranks\n", ""))
 
