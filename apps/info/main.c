@@ -20,6 +20,7 @@
 #include "../json.h"
 #include "../output.h"
 #include "doctor.h"
+#include "libfabric.h"
 
 #define DEVICES_MAX    256
 #define SETTINGS_MAX   64
@@ -65,6 +66,7 @@ struct info {
 	int started; /* code of PtlInit */
 	unsigned interface_count;
 	struct interface interfaces[INTERFACES_MAX];
+	struct libfabric libfabric;
 };
 
 /* One page of what an interface tells of its node; NULL: there is none. */
@@ -119,6 +121,7 @@ static void info_gather(struct info *info)
 {
 	int interfaces = 0;
 
+	libfabric_look(&info->libfabric);
 	info->device_count = glue_devices(info->devices, DEVICES_MAX);
 	if (info->device_count > DEVICES_MAX)
 		info->device_count = DEVICES_MAX;
@@ -234,6 +237,7 @@ static void print_text(const struct info *info)
 		printf("  Postern cannot start: %s\n", postern_last_error());
 	for (unsigned i = 0; i < info->interface_count; i++)
 		print_interface(i, &info->interfaces[i]);
+	printf("\nlibfabric:\n  %s %s\n", info->libfabric.found ? "+" : "-", info->libfabric.text);
 	printf("\nSettings, from the environment:\n");
 	for (unsigned i = 0; i < info->setting_count; i++) {
 		const struct postern_setting *setting = &info->settings[i];
@@ -293,7 +297,9 @@ static void print_json(const struct info *info)
 		printf("%s\n    ", i > 0 ? "," : "");
 		print_interface_json(i, &info->interfaces[i]);
 	}
-	printf("\n  ],\n  \"settings\": [");
+	printf("\n  ],\n  \"libfabric\": {\"found\": %s, ",
+		info->libfabric.found ? "true" : "false");
+	json_member("note", info->libfabric.text, "},\n  \"settings\": [");
 	for (unsigned i = 0; i < info->setting_count; i++) {
 		const struct postern_setting *setting = &info->settings[i];
 

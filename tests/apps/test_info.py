@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """postern-info as a user runs it."""
 import os
+import re
 
 import programs
 
@@ -38,6 +39,33 @@ class Info(programs.Case):
         boards = self.expect_json(programs.run("postern-info", "--json", **setting))["interfaces"]
         self.assertEqual([board["board"] for board in boards], ["alpha.example.org:0", "alpha.example.org:1"])
         self.assertTrue(all(int(board["nic_id"], 16) == 0x0250 << 32 | board["nid"] for board in boards))
+
+    def libfabric(self, **settings):
+        done = programs.run("postern-info", PTL_IFACE_NAME="loop:a", **settings)
+        line = re.search(r"(?m)^libfabric:\n  ([+-]) (.*)$", done.stdout)
+        told = self.expect_json(programs.run("postern-info", "--json", PTL_IFACE_NAME="loop:a", **settings))["libfabric"]
+        self.assertEqual((told["found"], told["note"]), (line.group(1) == "+", line.group(2)))
+        return told
+
+    def test_whether_libfabric_finds_the_provider_is_told(self):
+        if self.libfabric()["note"].startswith("is not installed"):
+            self.skipTest("there is no libfabric here")
+        empty = os.path.join(self.directory, "empty")
+        os.mkdir(empty)
+        told = self.libfabric(FI_PROVIDER_PATH=empty)
+        self.assertFalse(told["found"])
+        self.assertIn(f"is not in FI_PROVIDER_PATH={empty}", told["note"])
+        with open(os.path.join(self.directory, "libpostern-fi.so"), "w", encoding="ascii"):
+            pass
+        both = f"{empty}:{self.directory}"
+        for providers in ("", "postern", "tcp,postern", "postern;ofi_rxm", "^tcp", "^posternish"):
+            told = self.libfabric(FI_PROVIDER_PATH=both, FI_PROVIDER=providers)
+            self.assertTrue(told["found"], told)
+            self.assertEqual(told["note"], f"finds libpostern-fi.so in {self.directory}")
+        for providers in ("tcp", "^postern", "^tcp,postern", "posternish"):
+            told = self.libfabric(FI_PROVIDER_PATH=both, FI_PROVIDER=providers)
+            self.assertFalse(told["found"])
+            self.assertIn("leaves the provider out", told["note"])
 
     def test_an_interface_that_cannot_be_opened_is_told(self):
         done = programs.run("postern-info", PTL_IFACE_NAME="nonesuch0")
