@@ -59,10 +59,12 @@ static void alarm_take(int number)
 	PMI_Abort(last_code, NULL);
 }
 
-static void catch_unless_caught(int number, void (*function)(int))
+static void catch_unless_caught(int number, const char *name, void (*function)(int))
 {
 	struct sigaction action;
 
+	if (environment_lists("GASNET_NO_CATCH_SIGNAL", name))
+		return;
 	if (sigaction(number, NULL, &action) != 0 || action.sa_handler != SIG_DFL)
 		return;
 	memset(&action, 0, sizeof(action));
@@ -82,10 +84,10 @@ static void program_ended(int code, void *nothing)
 
 void exit_catch(void)
 {
-	catch_unless_caught(SIGQUIT, quit_take);
-	catch_unless_caught(SIGTERM, signal_pass);
-	catch_unless_caught(SIGINT, signal_pass);
-	catch_unless_caught(SIGHUP, signal_pass);
+	catch_unless_caught(SIGQUIT, "QUIT", quit_take);
+	catch_unless_caught(SIGTERM, "TERM", signal_pass);
+	catch_unless_caught(SIGINT, "INT", signal_pass);
+	catch_unless_caught(SIGHUP, "HUP", signal_pass);
 	(void)on_exit(program_ended, NULL);
 }
 
@@ -210,8 +212,10 @@ void exit_follow(void)
 
 	exit_await();
 	last_code = code;
-	/* The library's own handler would only do what comes next, inside of a signal. */
-	if (sigaction(SIGQUIT, NULL, &action) == 0 && action.sa_handler != quit_take)
+	/* The library's own handler would only do what comes next, inside of a signal; and without
+	 * one the code would be lost. */
+	if (sigaction(SIGQUIT, NULL, &action) == 0 && action.sa_handler != quit_take &&
+		action.sa_handler != SIG_DFL)
 		raise(SIGQUIT);
 	gasnet_exit(code);
 }

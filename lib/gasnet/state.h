@@ -146,6 +146,8 @@ void (*handler_find(unsigned index, uint32_t from))(void);
 /* variables.c */
 void environment_read(void);
 uint64_t environment_number(const char *name, uint64_t fallback, bool size);
+/* Whether a variable that lists signals, with SIG or without, names this one, or "*". */
+bool environment_lists(const char *name, const char *signal);
 /* Stops the process, for a debugger, until SIGCONT. */
 void freeze(void);
 

@@ -118,6 +118,23 @@ static bool yes(const char *name)
 	return set;
 }
 
+bool environment_lists(const char *name, const char *signal)
+{
+	const char *at = gasnet_getenv(name);
+
+	while (at && *at) {
+		size_t length = strcspn(at, ", "), prefix = strncmp(at, "SIG", 3) == 0 ? 3 : 0;
+
+		if ((length == 1 && *at == '*') ||
+			(length == prefix + strlen(signal) &&
+				strncmp(at + prefix, signal, length - prefix) == 0))
+			return true;
+		at += length;
+		at += strspn(at, ", ");
+	}
+	return false;
+}
+
 void freeze(void)
 {
 	complain("process %d waits for a debugger, or SIGCONT", (int)getpid());

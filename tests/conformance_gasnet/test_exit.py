@@ -126,6 +126,24 @@ class Exit(unittest.TestCase):
         self.freezes("leave-unattached", 3, "GASNET_FREEZE")
         self.freezes("leave-by-index", 134, "GASNET_FREEZE_ON_ERROR")
 
+    def catches(self, **variables):
+        """The signals that a rank catches."""
+        with self.start(SEQ, "wait", **variables) as job:
+            self.addCleanup(job.kill)
+            pid = [int(job.stdout.readline()) for _ in range(3)][0]
+            with open(f"/proc/{pid}/status", encoding="utf-8") as file:
+                mask = int(re.search(r"SigCgt:\s*(\w+)", file.read())[1], 16)
+            job.kill()
+            job.communicate(timeout=TIMEOUT)
+            self.none_left(job.pid)
+        return {number for number in (signal.SIGQUIT, signal.SIGTERM, signal.SIGINT, signal.SIGHUP) if mask >> (number - 1) & 1}
+
+    def test_signals_that_are_left_alone(self):
+        self.assertEqual(self.catches(), {signal.SIGQUIT, signal.SIGTERM, signal.SIGINT, signal.SIGHUP})
+        self.assertEqual(self.catches(GASNET_NO_CATCH_SIGNAL="SIGINT, HUP,SIGTERMS"), {signal.SIGQUIT, signal.SIGTERM})
+        self.assertEqual(self.catches(GASNET_NO_CATCH_SIGNAL="*"), set())
+        self.leaves(SEQ, "leave-polling", 5, GASNET_NO_CATCH_SIGNAL="*")
+
     def test_an_error_has_a_backtrace(self):
         self.leaves(SEQ, "leave-put-outside", 134, "libgasnet-postern-seq.so", GASNET_BACKTRACE="1")
 
