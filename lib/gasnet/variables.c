@@ -3,6 +3,8 @@
  * as not set (secure_getenv). */
 #include "state.h"
 
+#include <ctype.h>
+#include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -56,15 +58,17 @@ uint64_t environment_number(const char *name, uint64_t fallback, bool size)
 	char *end, value[32];
 
 	if (text && *text) {
+		errno = 0;
 		number = strtoull(text, &end, 0);
-		if (size && *end) {
-			const char *units = "KMGT", *unit = strchr(units, *end & ~0x20);
+		if (size && isalpha((unsigned char)*end)) {
+			const char *units = "KMGT", *unit = strchr(units, toupper(*end));
 
 			shift = unit ? 10 * (unsigned)(unit - units + 1) : 0;
 			end += unit != NULL;
 			end += shift > 0 && (*end == 'B' || *end == 'b');
 		}
-		if (end == text || *end || *text == '-' || number > UINT64_MAX >> shift) {
+		if (end == text || *end || strchr(text, '-') || errno == ERANGE ||
+			number > UINT64_MAX >> shift) {
 			complain("%s=%s is no number: set it to one such as %s", name, text,
 				size ? "64M" : "8192");
 			number = fallback;

@@ -152,6 +152,15 @@ class Exit(unittest.TestCase):
         self.leaves(SEQ, "leave-unattached", 3, "GASNET_FS_SYNC = YES", GASNET_FS_SYNC="y", GASNET_VERBOSEENV="1")
         self.leaves(SEQ, "leave-unattached", 3, "GASNET_BACKTRACE = NO", GASNET_BACKTRACE="0", GASNET_VERBOSEENV="1")
 
+    def test_a_size_that_is_none_is_told(self):
+        for value in ("64 ", " -5", "-5", "64 M", "99999999999999999999999", "20000000T", "64X", "x"):
+            with self.subTest(value):
+                self.leaves(SEQ, "leave-quietly", 0, f"GASNET_MAX_SEGSIZE={value} is no number: set it to one such as 64M",
+                            GASNET_MAX_SEGSIZE=value)
+        for value, read in ("64M", 64 << 20), ("64mb", 64 << 20), ("0x2000k", 8 << 20), (" 8388608", 8 << 20):
+            with self.subTest(value):
+                self.leaves(SEQ, "leave-quietly", 0, f"GASNET_MAX_SEGSIZE = {read}\n", GASNET_MAX_SEGSIZE=value, GASNET_VERBOSEENV="1")
+
     def test_the_launcher_is_killed(self):
         self.killed(None)
 
