@@ -165,6 +165,13 @@ static bool nothing_pends(void *context)
 	return messages_pending(context) == 0;
 }
 
+static bool nothing_is_shown(void *context)
+{
+	const struct messages *end = context;
+
+	return list_empty(&end->unexpected);
+}
+
 /* Both ends work until look() is true of `context`. */
 static void settle(bool (*look)(void *context), void *context)
 {
@@ -1131,7 +1138,7 @@ static void a_message_that_was_taken_is_one_receive_s(void **state)
 	}
 	/* Credit has come back for all, and none is left. */
 	assert_int_equal(ends[1]->peers[0].taken, 12);
-	assert_true(list_empty(&ends[1]->unexpected));
+	settle(nothing_is_shown, ends[1]); /* the last fetch may have been lost */
 	/* One that nobody asks for goes with the space. */
 	send(&out, 0, 5, "rest", 5, false);
 	settle(nothing_flies, ends[0]);
