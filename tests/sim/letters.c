@@ -237,7 +237,8 @@ static void receive_done(struct letters *letters, const struct letter *letter)
 		letter_wrong(letters, letter, "gets another message", message->bits >> NUMBER_AT);
 		return;
 	}
-	if (message->result == TRANSFER_FAILED) {
+	/* Withdrawn: its sender had given this rank up, and then the rank asked for the data. */
+	if (message->result == TRANSFER_FAILED || message->result == TRANSFER_WITHDRAWN) {
 		if (!troubled(letters, letter->rank, from->rank))
 			letter_wrong(letters, letter, "fails for no reason", from->rank);
 		return;
