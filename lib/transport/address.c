@@ -222,6 +222,12 @@ void address_ask(struct transport *transport, struct peer *peer)
 	peer_wake(transport, peer, peer->ask_due);
 }
 
+void address_ask_anew(struct transport *transport, struct peer *peer)
+{
+	if (peer->asking && !peer->self)
+		question_begin(transport, peer);
+}
+
 /* A process whose life is not known yet has been heard from: it is there now, and need not be
  * looked for everywhere. */
 static void address_hint(struct transport *transport, struct peer *peer, const uint8_t *from)

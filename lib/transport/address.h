@@ -46,6 +46,8 @@ void address_look_up(const struct transport *transport, struct peer *peer);
 void address_lose(struct transport *transport, struct peer *peer);
 /* A message, or a ping, waits for the peer's address. */
 void address_ask(struct transport *transport, struct peer *peer);
+/* A stream to the peer begins: an answer to what it was asked before does not speak of that. */
+void address_ask_anew(struct transport *transport, struct peer *peer);
 /* A frame says that the peer's life or address is another, or nothing is heard of it any more: it
  * is asked. from: where the frame came from; NULL: there is none. */
 void address_doubt(struct transport *transport, struct peer *peer, const uint8_t *from);

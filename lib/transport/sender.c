@@ -387,6 +387,7 @@ static void stream_begin(struct transport *transport, struct peer *peer)
 	peer->tx_next = peer->tx_una;
 	peer->tx_message = 0;
 	peer->tx_marks = 0;
+	address_ask_anew(transport, peer);
 	outgoing_turn(peer, OUTGOING_FIRST);
 	peer->backoff = 0;
 	/* The measures of a path long unused may be out of date. */

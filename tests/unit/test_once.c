@@ -75,6 +75,11 @@ static struct network *once_network(bool secret)
 	return network;
 }
 
+static struct peer *peer_of(struct network *network, unsigned node, unsigned other)
+{
+	return peer_table_find(&network->nodes[node].transport->peers, network->nodes[other].self);
+}
+
 /* All that node 1 has ever sent comes again. */
 static void all_repeat(struct network *network)
 {
@@ -311,12 +316,30 @@ static void stream__goes_on_while_its_psn_is_good(void **state)
 /* Node 1 asks node 0. */
 static void ask(struct network *network)
 {
-	struct transport *transport = network->nodes[1].transport;
-
 	told.type = 0;
-	address_doubt(transport, peer_table_find(&transport->peers, network->nodes[0].self), NULL);
+	address_doubt(network->nodes[1].transport, peer_of(network, 1, 0), NULL);
 	network_pass(network, 10 * MILLISECOND);
 	assert_int_equal(told.type, FRAME_TELL);
+}
+
+/* Node 1 asks before it begins a stream, and node 0 tells the next psn: the answer is none to what
+ * comes behind the question. */
+static void stream__that_begins_behind_a_question_outlives_the_answer(void **state)
+{
+	struct network *network = once_network(true);
+
+	(void)state;
+	network_send(network, 1, 0, 100);
+	assert_true(network_run(network, SECOND));
+	network_pass(network, STREAM_IDLE + SECOND);
+	network->nodes[0].transport->generation++;
+	address_doubt(network->nodes[1].transport, peer_of(network, 1, 0), NULL);
+	network_send(network, 1, 0, 40000);
+	assert_true(network_run(network, SECOND));
+	assert_int_equal(network->nodes[1].failed[TRANSPORT_RESTARTED], 0);
+	assert_int_equal(network->nodes[1].done, 2);
+	network_check(network);
+	network_destroy(network);
 }
 
 /* The same of the next life of node 1, of which node 0 has not heard: what it knows of the earlier
@@ -468,11 +491,6 @@ static void stream__of_a_process_that_is_known_again_is_not_begun_again(void **s
 	all_repeat(network);
 	assert_int_equal(node->begun, 1);
 	network_destroy(network);
-}
-
-static struct peer *peer_of(struct network *network, unsigned node, unsigned other)
-{
-	return peer_table_find(&network->nodes[node].transport->peers, network->nodes[other].self);
 }
 
 /* A stream whose number cannot be compared with that of the first one that began with its psn. */
@@ -873,6 +891,7 @@ int main(void)
 		cmocka_unit_test(question__comes_once_after_a_long_silence),
 		cmocka_unit_test(question__that_is_out_already_gives_a_message_its_time),
 		cmocka_unit_test(stream__goes_on_while_its_psn_is_good),
+		cmocka_unit_test(stream__that_begins_behind_a_question_outlives_the_answer),
 		cmocka_unit_test(stream__of_another_life_goes_on_while_its_psn_is_good),
 		cmocka_unit_test(psn__is_told_for_its_life_and_never_again),
 		cmocka_unit_test(generation__goes_on_in_a_process_that_is_alone),
