@@ -11,6 +11,7 @@
 
 #include <base/clock.h>
 #include <base/futex.h>
+#include <host/member.h>
 
 #define TURN MILLISECOND /* of the thread that makes progress for FI_PROGRESS_AUTO */
 
@@ -302,24 +303,6 @@ static int domain_bind(struct fid *fid, struct fid *bound, uint64_t flags)
 	return bound->fclass == FI_CLASS_EQ ? 0 : -FI_EINVAL;
 }
 
-/* Which machine this is, and which of its nodes. */
-static uint32_t place_find(const char *item)
-{
-	FILE *file = fopen("/proc/sys/kernel/random/boot_id", "re");
-	char boot[64] = "";
-	uint32_t sum = 2166136261;
-
-	if (file && !fgets(boot, sizeof(boot), file))
-		boot[0] = '\0';
-	if (file)
-		(void)fclose(file);
-	for (const char *byte = boot; *byte; byte++)
-		sum = (sum ^ (uint8_t)*byte) * 16777619;
-	for (; *item; item++)
-		sum = (sum ^ (uint8_t)*item) * 16777619;
-	return sum;
-}
-
 static struct fi_ops domain_fid_ops = FID_OPS(domain_close, domain_bind, none_control);
 static struct fi_ops_domain domain_ops;
 
@@ -337,7 +320,7 @@ static int domain_open(
 		return -FI_EINVAL;
 	}
 	if (domain->kind == ADDRESS_NODE)
-		domain->place = place_find(info->domain_attr->name ? info->domain_attr->name : "");
+		domain->place = member_place(info->domain_attr->name ? info->domain_attr->name : "");
 	domain_ops = none_domain;
 	domain_ops.av_open = av_open;
 	domain_ops.cq_open = cq_open;

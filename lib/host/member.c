@@ -7,8 +7,7 @@
 
 #include <base/port.h>
 
-/* A number of this machine, while it runs, and of a node on it. */
-static uint32_t place_find(const char *node)
+uint32_t member_place(const char *node)
 {
 	FILE *file = fopen("/proc/sys/kernel/random/boot_id", "re");
 	char boot[64] = "";
@@ -41,7 +40,7 @@ bool member_card(const struct front *front, uint64_t interface, struct card *car
 						       : CARD_ETHERNET,
 	};
 	if (card->network == CARD_NODE)
-		card->place = place_find(member->port->name);
+		card->place = member_place(member->port->name);
 	memcpy(card->address, member->port->address, sizeof(card->address));
 	visit_leave(&visit);
 	return true;

@@ -7,6 +7,8 @@
 #include <host/visitor.h>
 #include <job/card.h>
 
+/* A number of this machine, until it starts again, and of a node on it. */
+uint32_t member_place(const char *node) CORE_API(member_place);
 /* The card of a front end's interface. False: the handle is none. */
 bool member_card(const struct front *front, uint64_t interface, struct card *card)
 	CORE_API(member_card);
