@@ -7,7 +7,7 @@
 
 struct libfabric {
 	bool found;
-	char text[512]; /* where, or what is in the way and what to do */
+	char text[512]; /* the provider's directory, or the obstacle and its cure */
 };
 
 /* Looks where the libfabric that this machine's loader finds would look, in this environment. */

@@ -20,7 +20,7 @@ void counter_count(struct counter *counter, bool failed)
 
 /* --- reads */
 
-/* *seen becomes what is read. */
+/* Makes progress, and returns a number; *seen gets it, too. */
 static uint64_t counter_look(struct counter *counter, const uint64_t *number, uint64_t *seen)
 {
 	uint64_t read;

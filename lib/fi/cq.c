@@ -229,9 +229,8 @@ static const char *cq_strerror(
 static int cq_close(struct fid *fid)
 {
 	struct cq *cq = object_of(fid, struct cq);
-	struct line *line;
-
 	struct domain *domain = cq->notice.domain;
+	struct line *line;
 	bool busy;
 
 	domain_enter(domain);

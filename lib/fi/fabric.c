@@ -320,7 +320,8 @@ static int domain_open(
 		return -FI_EINVAL;
 	}
 	if (domain->kind == ADDRESS_NODE)
-		domain->place = member_place(info->domain_attr->name ? info->domain_attr->name : "");
+		domain->place =
+			member_place(info->domain_attr->name ? info->domain_attr->name : "");
 	domain_ops = none_domain;
 	domain_ops.av_open = av_open;
 	domain_ops.cq_open = cq_open;

@@ -12,7 +12,7 @@
 #define PROTOCOL       (FI_PROV_SPECIFIC | 0x504653u)
 #define TAG_ALL        UINT64_C(0xaaaaaaaaaaaaaaaa) /* every bit */
 #define NAME_MAX_BYTES 128
-#define OBJECTS_MAX    1024 /* queues, and counters: what descriptors are there for */
+#define OBJECTS_MAX    1024 /* queues, and counters: each may have three descriptors */
 #define NETWORK        "postern:"
 #define NETWORK_BYTES  (sizeof(NETWORK) + NAME_MAX_BYTES)
 

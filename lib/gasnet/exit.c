@@ -212,8 +212,8 @@ void exit_follow(void)
 
 	exit_await();
 	last_code = code;
-	/* The library's own handler would only do what comes next, inside of a signal; and without
-	 * one the code would be lost. */
+	/* The library's own handler would only call gasnet_exit(), inside of a signal; without a
+	 * handler the code would be lost. */
 	if (sigaction(SIGQUIT, NULL, &action) == 0 && action.sa_handler != quit_take &&
 		action.sa_handler != SIG_DFL)
 		raise(SIGQUIT);

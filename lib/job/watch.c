@@ -10,10 +10,8 @@
 #include <base/clock.h>
 #include <base/log.h>
 
-#define LOOK_FIRST SECOND /* most barriers are shorter */
-/* From a look to the next, and of a neighbour that did not answer; in units of patience / 4 at
- * most. */
-#define LOOK_AGAIN  (500 * MILLISECOND)
+#define LOOK_FIRST  SECOND              /* most barriers are shorter */
+#define LOOK_AGAIN  (500 * MILLISECOND) /* at a neighbour that did not answer */
 #define ANSWER_TIME (200 * MILLISECOND) /* the end of a barrier may be seen that much later */
 
 static uint64_t now(void)

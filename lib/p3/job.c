@@ -198,7 +198,7 @@ int postern_job_card(ptl_handle_ni_t interface, void *card)
 	return PTL_OK;
 }
 
-/* Takes a rank's card, after an error line not. */
+/* Takes a rank's card. Returns false after an error line. */
 static bool card_take(const struct member *member, uint32_t rank, const uint8_t *bytes)
 {
 	struct card card;

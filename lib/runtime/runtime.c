@@ -174,7 +174,7 @@ static bool pairs_share(void)
 	return true;
 }
 
-/* Does the launcher keep what is put? */
+/* Are values kept by the launcher, and not by this process? */
 static bool launcher_keeps(void)
 {
 	return job.kind == LAUNCHER_PMI;

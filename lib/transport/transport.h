@@ -59,7 +59,7 @@ enum transport_fail {
 /* A message on its way out. The caller fills the first part and keeps the whole alive until
  * message_done(). */
 struct message {
-	struct map memory;      /* its data, only read; VOID_BYTES or less are there for certain */
+	struct map memory;      /* its data, only read; more than VOID_BYTES if they may go */
 	uint32_t header_length; /* a multiple of 8 */
 	/* the transport's */
 	uint32_t number;

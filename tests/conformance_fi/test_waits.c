@@ -255,6 +255,7 @@ static bool counted(void)
 static void a_queue_has_a_descriptor(void **state)
 {
 	struct fid *fids[] = {&third.cq->fid};
+	const time_t end = time(NULL) + HANG;
 	struct timespec nap = {.tv_nsec = 1000000};
 	enum fi_wait_obj object;
 
@@ -270,6 +271,7 @@ static void a_queue_has_a_descriptor(void **state)
 	while (fi_trywait(fabric, fids, 1) == 0) {
 		other_drive();
 		nanosleep(&nap, NULL);
+		assert_true(time(NULL) < end);
 	}
 	assert_true(completed());
 }
@@ -301,6 +303,30 @@ static void a_counter_has_a_descriptor(void **state)
 	(void)state;
 	message_come(sizeof(word));
 	descriptor_await(&received->fid, counted);
+}
+
+/* A read of the queue makes the progress, and takes the event. The counter's descriptor is readable
+ * nevertheless. */
+static void a_counter_is_readable_when_a_queue_was_read(void **state)
+{
+	struct fid *counter = &received->fid, *queue = &third.cq->fid;
+	const time_t end = time(NULL) + HANG;
+	int descriptor;
+
+	(void)state;
+	assert_ok(fi_control(counter, FI_GETWAIT, &descriptor));
+	while (fi_trywait(fabric, &counter, 1) != 0 || readable(descriptor, 0))
+		assert_true(time(NULL) < end);
+	message_come(sizeof(word));
+	while (!completed()) {
+		other_drive();
+		assert_true(time(NULL) < end);
+	}
+	while (fi_trywait(fabric, &queue, 1) != 0)
+		assert_true(time(NULL) < end);
+	assert_true(readable(descriptor, 0));
+	assert_int_equal(fi_trywait(fabric, &counter, 1), -FI_EAGAIN);
+	assert_true(counted());
 }
 
 /* What another thread of the program changes is told as well. */
@@ -415,6 +441,7 @@ int main(void)
 		TEST_DESCRIPTORS(a_queue_has_a_descriptor),
 		TEST_DESCRIPTORS(a_descriptor_is_readable_when_a_message_comes),
 		TEST_DESCRIPTORS(a_counter_has_a_descriptor),
+		TEST_DESCRIPTORS(a_counter_is_readable_when_a_queue_was_read),
 		TEST_DESCRIPTORS(a_counter_that_is_set_is_readable),
 		TEST(an_event_queue_has_a_descriptor),
 		TEST(an_object_without_a_descriptor_has_none),
