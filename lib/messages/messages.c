@@ -3,7 +3,6 @@
 #include <messages/state.h>
 
 #include <assert.h>
-#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -79,8 +78,7 @@ bool entry_withdraw(struct messages *messages, uint32_t index, uint32_t generati
 	return visit_call(&messages->visit, &command, NULL, NULL) == ANSWER_OK;
 }
 
-static void move_post(
-	struct messages *messages, const struct move *move, const struct call_line *line)
+void move_post(struct messages *messages, const struct move *move, const struct call_line *line)
 {
 	const struct submission *submission = &messages->visit.interface->submission;
 	struct long_command command; /* lines are written as far as they are used */
@@ -263,7 +261,7 @@ static void word_post(struct messages *messages, struct tell *tell, unsigned kin
 	call_post(messages, &move, &line, tell->peer);
 }
 
-static void credit_post(struct messages *messages, struct peer *peer)
+void credit_post(struct messages *messages, struct peer *peer)
 {
 	peer->tell.busy = true;
 	peer->tell.again = false;
@@ -271,8 +269,7 @@ static void credit_post(struct messages *messages, struct peer *peer)
 	word_post(messages, &peer->tell, WORD_CREDIT, peer->taken);
 }
 
-/* M5. Is a peer to be told now how many of its messages have been taken? */
-static bool credit_is_due(const struct messages *messages, const struct peer *peer)
+bool credit_is_due(const struct messages *messages, const struct peer *peer)
 {
 	return peer->joined && !peer->failed &&
 	       peer->taken - peer->told >= (messages->share + 3) / 4;
@@ -349,66 +346,6 @@ void messages_tell(struct messages *messages, uint32_t peer, uint64_t word)
 	messages->whisper.peer = peer;
 	word_post(messages, &messages->whisper, WORD_USER, word);
 	visit_leave(&messages->visit);
-}
-
-/* --- names of peers */
-
-/* The peers, as the poll core knows them; names: theirs follow. */
-static bool map_tell(
-	struct messages *messages, const struct process *map, uint32_t count, bool names)
-{
-	struct command command = {.kind = COMMAND_MAP};
-
-	command.object.index = count;
-	command.object.portal = names;
-	command.object.other = (uintptr_t)map;
-	return visit_call(&messages->visit, &command, NULL, NULL) == ANSWER_OK;
-}
-
-uint32_t messages_name(const struct messages *messages, uint32_t peer)
-{
-	return messages->peers[peer].uses << NAME_RANK_BITS | peer;
-}
-
-uint32_t messages_named(uint32_t name)
-{
-	return name & NAME_RANK_MASK;
-}
-
-/* The poll core gets a new map, and then the old one goes. */
-static bool map_change(struct messages *messages, uint32_t peer, struct process process)
-{
-	uint32_t count = peer < messages->known ? messages->known : peer + 1;
-	struct process *map = calloc(count, sizeof(*map) + sizeof(uint32_t));
-	uint32_t *names;
-
-	if (!map)
-		return false;
-	if (messages->map)
-		memcpy(map, messages->map, messages->known * sizeof(*map));
-	map[peer] = process;
-	names = (uint32_t *)(void *)(map + count);
-	for (uint32_t i = 0; i < count; i++)
-		names[i] = messages_name(messages, i);
-	if (!map_tell(messages, map, count, true)) {
-		free(map);
-		return false;
-	}
-	free(messages->map);
-	messages->map = map;
-	messages->known = count;
-	return true;
-}
-
-/* From now on the engine refuses what the peer sends, and the refusals tell the peer that it was
- * given up. Returns false without memory. */
-static bool peer_shut_out(struct messages *messages, uint32_t peer)
-{
-	const struct process nobody = {.nid = UINT32_MAX, .pid = UINT32_MAX};
-
-	if (peer < messages->known && messages->map[peer].pid == nobody.pid)
-		return true; /* a peer that failed, and is dismissed */
-	return map_change(messages, peer, nobody);
 }
 
 /* --- ends */
@@ -729,164 +666,6 @@ void messages_lower(struct messages *messages)
 	if (queue_is_raised(messages->queue.queue))
 		queue_lower(&messages->queue, visit.segment);
 	visit_leave(&visit);
-}
-
-/* --- peers that come and go */
-
-static void peer_reset(struct messages *messages, uint32_t index, uint32_t uses)
-{
-	struct peer *peer = &messages->peers[index];
-
-	*peer = (struct peer){.tell = {.kind = ITEM_TELL, .peer = index},
-		.alive = {.kind = ITEM_TELL, .peer = index},
-		.self = messages->options.self,
-		.share = messages->share,
-		.joined = messages->options.peers != NULL,
-		.uses = uses};
-	list_init(&peer->waiting);
-	list_init(&peer->begun);
-}
-
-bool messages_admit(struct messages *messages, struct process process, uint32_t *peer)
-{
-	struct peer *again = messages->retired;
-	bool admitted;
-
-	if ((messages->known == messages->options.count && !again) ||
-		front_visit(messages->options.front, &messages->visit, messages->handle,
-			HANDLE_INTERFACE, -1) != 0)
-		return false;
-	chunks_retire(messages);
-	*peer = messages->known;
-	if (*peer == messages->options.count)
-		*peer = (uint32_t)(again - messages->peers);
-	admitted = map_change(messages, *peer, process);
-	if (admitted && again == &messages->peers[*peer]) {
-		messages->retired = again->next;
-		if (!messages->retired)
-			messages->retired_end = &messages->retired;
-		again->retired = false;
-	}
-	visit_leave(&messages->visit);
-	return admitted;
-}
-
-/* Has the poll core no message from a peer that was dismissed any more? Its events are here. */
-static bool rank_ended(struct messages *messages, uint32_t peer)
-{
-	struct command command = {.kind = COMMAND_RANK_ENDED};
-	bool ended;
-
-	command.object.index = peer;
-	ended = visit_call(&messages->visit, &command, NULL, NULL) == ANSWER_OK;
-	events_run(messages);
-	return ended;
-}
-
-bool messages_retire(struct messages *messages, uint32_t index)
-{
-	struct peer *peer = &messages->peers[index];
-
-	if (!peer->dismissed)
-		messages_dismiss(messages, index);
-	if (!peer->dismissed || peer->retired ||
-		front_visit(messages->options.front, &messages->visit, messages->handle,
-			HANDLE_INTERFACE, -1) != 0)
-		return false;
-	chunks_retire(messages);
-	if (rank_ended(messages, index) && sends_ended(peer) && receives_ended(messages, index) &&
-		shown_ended(messages, index)) {
-		peer_reset(messages, index, peer->uses + 1);
-		peer->retired = true;
-		*messages->retired_end = peer;
-		messages->retired_end = &peer->next;
-	}
-	visit_leave(&messages->visit);
-	return peer->retired;
-}
-
-void messages_join(struct messages *messages, uint32_t index, uint32_t self)
-{
-	struct peer *peer = &messages->peers[index];
-
-	peer->self = self;
-	peer->joined = true;
-	/* The peer may have sent a whole share before. */
-	if (!credit_is_due(messages, peer) || peer->tell.busy ||
-		front_visit(messages->options.front, &messages->visit, messages->handle,
-			HANDLE_INTERFACE, -1) != 0)
-		return;
-	credit_post(messages, peer);
-	visit_leave(&messages->visit);
-}
-
-void messages_dismiss(struct messages *messages, uint32_t index)
-{
-	struct receive_wish all = {.peer = index, .ignore = UINT64_MAX};
-	struct peer *peer = &messages->peers[index];
-
-	if (front_visit(messages->options.front, &messages->visit, messages->handle,
-		    HANDLE_INTERFACE, -1) != 0)
-		return;
-	/* Without memory the peer is only deaf, and keeps its number. */
-	peer->dismissed = peer_shut_out(messages, index) || peer->dismissed;
-	for (; all.class < messages->options.classes; all.class ++)
-		kept_search(messages, NULL, &all, 0, true);
-	shown_dismiss(messages, index);
-	if (!peer->failed) {
-		peer->failed = true;
-		sends_abandon(messages, peer);
-	}
-	events_run(messages);
-	visit_leave(&messages->visit);
-}
-
-bool messages_greet(struct messages *messages, struct greeting *greeting)
-{
-	const struct move move = {.region = messages->region,
-		.generation = messages->generation,
-		.portal = PORTAL_GREETINGS,
-		.to = greeting->to,
-		.cookie = RANK_NONE,
-		.match_bits = greeting->words[0],
-		.value = greeting->words[1],
-		.offset = greeting->words[2]};
-	const struct call_line line = {
-		.user = item_name(greeting), .message = MESSAGE_STORE, .want = WANT_EVENT};
-
-	greeting->kind = ITEM_GREETING;
-	if (front_visit(messages->options.front, &messages->visit, messages->handle,
-		    HANDLE_INTERFACE, -1) != 0)
-		return false;
-	messages->pending++;
-	move_post(messages, &move, &line);
-	visit_leave(&messages->visit);
-	return true;
-}
-
-bool messages_is_stranger(const struct messages *messages, uint32_t peer)
-{
-	return messages->peers[peer].stranger;
-}
-
-bool messages_is_closed(const struct messages *messages, uint32_t peer)
-{
-	return messages->peers[peer].closed;
-}
-
-bool messages_is_owed(const struct messages *messages, uint32_t index)
-{
-	const struct peer *peer = &messages->peers[index];
-
-	for (const struct chunk *chunk = peer->chunks; chunk; chunk = chunk->next)
-		if (chunk->free != UINT64_MAX)
-			return true;
-	return peer->blocked || !list_empty(&peer->begun);
-}
-
-uint64_t messages_flying(const struct messages *messages)
-{
-	return messages->flying;
 }
 
 /* --- opening and closing */

@@ -196,7 +196,9 @@ bool entry_append(struct messages *messages, const struct entry_wish *wish, uint
 	uint32_t *generation);
 /* Returns false if the entry has been used, or is in use. */
 bool entry_withdraw(struct messages *messages, uint32_t index, uint32_t generation);
-/* Begins a store or a load; what is not said of the peer and the region is filled in. */
+/* Begins a store or a load. */
+void move_post(struct messages *messages, const struct move *move, const struct call_line *line);
+/* The same to a peer; what is not said of it and of the region is filled in. */
 void call_post(
 	struct messages *messages, struct move *move, const struct call_line *line, uint32_t peer);
 /* The same from or into a message's memory. */
@@ -210,9 +212,21 @@ void peer_lose(struct messages *messages, uint32_t peer, enum tier_verdict verdi
 void messages_finish(
 	struct messages *messages, struct transfer *message, enum transfer_result result);
 void credit_count(struct messages *messages, uint32_t peer);
+/* M5. Is a peer to be told now how many of its messages have been taken? */
+bool credit_is_due(const struct messages *messages, const struct peer *peer);
+void credit_post(struct messages *messages, struct peer *peer);
 uint64_t messages_now(void);
 /* All events that are here, and what they make possible. Returns how many there were. */
 unsigned events_run(struct messages *messages);
+
+/* peers.c */
+/* The peers, as the poll core is to know them; names: theirs follow. */
+bool map_tell(struct messages *messages, const struct process *map, uint32_t count, bool names);
+/* From now on the engine refuses what the peer sends, and the refusals tell the peer that it was
+ * given up. Returns false without memory. */
+bool peer_shut_out(struct messages *messages, uint32_t peer);
+/* The number is for a new peer, or for none yet. */
+void peer_reset(struct messages *messages, uint32_t index, uint32_t uses);
 
 /* outbound.c */
 void sends_resume(struct messages *messages);

@@ -3,7 +3,7 @@
  * what happens when a table or memory is full, and random traffic against an oracle.
  * TEST_PROGRESS, TEST_FAULT: other ways to make progress, and losses.
  * Covers: lib/messages/inbound.c, lib/messages/messages.c, lib/messages/outbound.c,
- * lib/messages/shown.c, lib/messages/taken.c. */
+ * lib/messages/peers.c, lib/messages/shown.c, lib/messages/taken.c. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
