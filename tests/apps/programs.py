@@ -13,10 +13,10 @@ import unittest
 PROGRAMS = os.environ.get("POSTERN_PROGRAMS", ".")  # the directory apps/ of the build
 DIRECTORIES = tempfile.mkdtemp(prefix="ptn-")  # where processes of these tests meet those that are on a node
 atexit.register(shutil.rmtree, DIRECTORIES, ignore_errors=True)
-TIMEOUT = 120  # of anything; generous, the cores may be busy
+TIMEOUT = 600  # s, of anything: it ends what hangs, and ten programs may share a CPU
 
 # Signals that this process was told to ignore, as under nohup, its programs would ignore as well.
-for ignored in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM):
+for ignored in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM):
     if signal.getsignal(ignored) == signal.SIG_IGN:
         signal.signal(ignored, signal.SIG_DFL)
 

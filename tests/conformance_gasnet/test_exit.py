@@ -16,7 +16,7 @@ import time
 import unittest
 
 RUN, SEQ, PAR, EVERYTHING = sys.argv[1:5]
-TIMEOUT = 60  # s
+TIMEOUT = 300  # s, of what hangs
 GONE = 10  # s until the ranks of a killed launcher have ended
 WAIT = "0.5"  # s that an exiting rank waits for ranks that make no calls
 
@@ -29,6 +29,11 @@ WAYS = [
     ("leave-by-index", 134, "is for handler 255, which this rank has not registered"),
     ("leave-put-outside", 134, "a put of 2 bytes"), ("leave-outside-segment", 134, "whose segment has 4194304 bytes"),
 ]
+
+# Signals that this process was told to ignore, as under nohup, the ranks would ignore as well.
+for ignored in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM):
+    if signal.getsignal(ignored) == signal.SIG_IGN:
+        signal.signal(ignored, signal.SIG_DFL)
 
 
 def state(pid):
