@@ -20,7 +20,7 @@ static void send_failed(const struct peer *peer, const ptl_event_t *event)
 {
 	const ptl_process_id_t id = peer->stream.peer;
 
-	if (event->ni_fail_type == PTL_NI_UNREACHABLE)
+	if (event->ni_fail_type == PTL_NI_UNREACHABLE && !peer->met)
 		complain("no process answers at %s; start postern-perf --server there, on an "
 			 "interface that reaches this one.",
 			process_text(id).text);
@@ -56,6 +56,7 @@ static void control_heard(struct client *client, const struct control *control)
 	}
 	if (!peer)
 		return;
+	peer->met = true;
 	switch (control->kind) {
 	case CONTROL_CREDIT:
 		peer->stream.credited++;

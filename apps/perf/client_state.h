@@ -23,6 +23,7 @@ struct peer {
 	struct landing landing;
 	struct server *server;
 	enum control_kind heard; /* its last answer */
+	bool met;                /* it has answered */
 	unsigned hellos;         /* said and not yet acknowledged */
 	struct control refusal;
 	uint64_t address;         /* of its port */

@@ -91,7 +91,7 @@ void json_result(const struct result *result, const struct result *bare, bool fi
 	if (bare) {
 		printf(",\n     \"bare\": {");
 		json_figures(bare);
-		printf("}, \"ratio\": %.4f", result_ratio(result, bare));
+		printf("}, \"ratio\": %.4g", result_ratio(result, bare));
 	}
 	putchar('}');
 }
@@ -181,7 +181,7 @@ void csv_result(const struct result *result, const struct result *bare)
 	csv_figures(result);
 	csv_figures(bare);
 	if (bare)
-		printf(",%.4f", result_ratio(result, bare));
+		printf(",%.4g", result_ratio(result, bare));
 	else
 		putchar(',');
 	csv_runs(result);
