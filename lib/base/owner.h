@@ -3,7 +3,7 @@
  * thread that calls.
  *
  * An object may pass from thread to thread: what tells the next thread that the object is free (a
- * seat, a parked poll thread) orders the accesses, and the next thread then takes it.
+ * progress lock, a parked poll thread) orders the accesses, and the next thread then takes it.
  */
 #ifndef BASE_OWNER_H
 #define BASE_OWNER_H

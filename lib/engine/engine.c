@@ -447,7 +447,7 @@ static __attribute__((noinline)) unsigned look_owed(struct engine *engine)
 {
 	unsigned work = engine->owes ? turn_owed(engine) : 0;
 
-	/* Commands do not wait: their threads may rely on this one (host/seat.h, S1). */
+	/* Commands do not wait: their threads may rely on this one (host/progress.h, S1). */
 	if (engine->news && !engine_called(engine))
 		return turn_count(engine, work);
 	return look_on(engine, work, transport_receive(engine->transport));

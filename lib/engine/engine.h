@@ -2,7 +2,7 @@
 /* engine.h - what a poll core does with messages and commands: one engine per port.
  *
  * The thread that polls it owns it: in PTL_PROGRESS=core a poll thread, in PTL_PROGRESS=inline
- * whoever sits in its seat (host/seat.h).
+ * the thread that holds its progress lock (host/progress.h).
  *
  * A turn is
  *

@@ -47,7 +47,7 @@ struct poll_thread {
 	struct glue_thread *thread;
 };
 
-/* An interface's helper (seat.h) and its thread; NULL: it is absent. */
+/* An interface's helper (progress.h) and its thread; NULL: it is absent. */
 struct interface_helper {
 	struct helper *helper;
 	struct glue_thread *thread;
@@ -286,63 +286,66 @@ static bool frames_are_external(const struct interface *interface)
 	       interface - interfaces >= (ptrdiff_t)setting_items(SETTING_IFACE_NAME);
 }
 
-/* Takes the seat, however long another thread sits there. */
-static void seat_await(struct seat *seat)
+/* Takes the progress lock, however long another thread holds it. */
+static void progress_await(struct progress *progress)
 {
 	unsigned looks = 0;
 
-	while (!seat_take(seat))
+	while (!progress_take(progress))
 		moment(&looks);
 }
 
 /* Wakes a thread that sleeps in the helper's place. */
-static void seat_disturb(struct seat *seat)
+static void progress_disturb(struct progress *progress)
 {
-	seat_await(seat);
-	seat_leave(seat);
+	progress_await(progress);
+	progress_leave(progress);
 }
 
-/* Puts an engine, or NULL, and its helper, or NULL, into the seat. outward: of its port. */
-static void seat_give(struct seat *seat, struct engine *engine, struct helper *helper, bool outward)
+/* The progress lock gets an engine, or NULL, and its helper, or NULL. outward: of its port. */
+static void progress_give(
+	struct progress *progress, struct engine *engine, struct helper *helper, bool outward)
 {
-	/* A thread that still believes the last life open may sit there. */
-	seat_await(seat);
-	if (seat->outward)
-		cancel_release(seat->cancel);
-	seat->engine = engine;
-	seat->helper = helper;
-	seat->outward = engine && outward;
-	if (seat->outward)
-		seat->cancel = cancel_hold();
-	seat_leave(seat);
+	/* A thread that still believes the last life open may hold it. */
+	progress_await(progress);
+	if (progress->outward)
+		cancel_release(progress->cancel);
+	progress->engine = engine;
+	progress->helper = helper;
+	progress->outward = engine && outward;
+	if (progress->outward)
+		progress->cancel = cancel_hold();
+	progress_leave(progress);
 }
 
 /* Calls drive the engine, and a helper may look after it. 0, or -1: there is no helper to be had.
  */
-static int interface_seat(struct interface *interface, unsigned number, struct segment *segment)
+static int interface_attach(struct interface *interface, unsigned number, struct segment *segment)
 {
 	struct interface_helper *own = calloc(1, sizeof(*own));
 	uint64_t cpu = poll_cpu(number);
 
-	interface->submission.seat = &interface->seat;
+	interface->submission.progress = &interface->progress;
 	interface->helper = NULL;
 	interface->helped = false;
 	if (setting_is(SETTING_PROGRESS, "inline")) {
 		if (own)
-			own->helper = helper_create_absent(&interface->seat, segment, &glue_clock);
+			own->helper =
+				helper_create_absent(&interface->progress, segment, &glue_clock);
 		interface->helper = own;
-		seat_give(&interface->seat, interface->engine, own ? own->helper : NULL,
+		progress_give(&interface->progress, interface->engine, own ? own->helper : NULL,
 			interface->port->external);
 		return 0;
 	}
 	if (own)
 		own->helper = helper_create(
-			&interface->seat, segment, frames_are_external(interface), &glue_clock);
+			&interface->progress, segment, frames_are_external(interface), &glue_clock);
 	if (!own || !own->helper) {
 		free(own);
 		return -1;
 	}
-	seat_give(&interface->seat, interface->engine, own->helper, interface->port->external);
+	progress_give(
+		&interface->progress, interface->engine, own->helper, interface->port->external);
 	own->thread = glue_thread_start(
 		helper_run, own->helper, cpu == CPU_ANY ? -1 : (int)cpu, "postern-helper");
 	if (own->thread) {
@@ -350,18 +353,18 @@ static int interface_seat(struct interface *interface, unsigned number, struct s
 		interface->helped = true;
 		return 0;
 	}
-	seat_give(&interface->seat, NULL, NULL, false);
+	progress_give(&interface->progress, NULL, NULL, false);
 	helper_destroy(own->helper);
 	free(own);
 	return -1;
 }
 
-/* The seat has no engine any more, and its helper goes. */
-static void interface_clear_seat(struct interface *interface)
+/* The progress lock loses its engine, and its helper ends. */
+static void interface_detach(struct interface *interface)
 {
 	struct interface_helper *own = interface->helper;
 
-	seat_give(&interface->seat, NULL, NULL, false);
+	progress_give(&interface->progress, NULL, NULL, false);
 	if (!own)
 		return;
 	interface->helper = NULL;
@@ -380,7 +383,7 @@ static void interface_desert(struct interface *interface)
 	struct poll_thread *thread = interface->thread;
 
 	if (!thread) {
-		interface_clear_seat(interface);
+		interface_detach(interface);
 		engine_own(interface->engine);
 		return;
 	}
@@ -412,7 +415,7 @@ void interface_pause(struct interface *interface)
 	if (interface->thread)
 		poller_pause(interface->thread->poller);
 	else
-		seat_await(interface->submission.seat);
+		progress_await(interface->submission.progress);
 }
 
 void interface_resume(struct interface *interface)
@@ -420,7 +423,7 @@ void interface_resume(struct interface *interface)
 	if (interface->thread)
 		poller_resume(interface->thread->poller);
 	else
-		seat_leave(interface->submission.seat);
+		progress_leave(interface->submission.progress);
 }
 
 void interface_look(struct interface *interface,
@@ -531,8 +534,8 @@ static int interface_open_engine(
 	if (interface->port->external)
 		engine_claim(interface->engine);
 	interface->inlined = progress_is_inlined(interface->port);
-	interface->submission.seat = NULL;
-	if ((interface->inlined ? interface_seat(interface, device, segment)
+	interface->submission.progress = NULL;
+	if ((interface->inlined ? interface_attach(interface, device, segment)
 				: interface_attend(interface, device, segment)) == 0)
 		return 0;
 	engine_own(interface->engine);
@@ -723,7 +726,7 @@ static void interface_share(struct interface *interface, const struct interface 
 	interface->engine = first->engine;
 	interface->thread = first->thread;
 	interface->submission.ring = first->submission.ring;
-	interface->submission.seat = first->submission.seat;
+	interface->submission.progress = first->submission.progress;
 }
 
 /* The library's lock is held. */
@@ -782,8 +785,8 @@ void interface_rouse_one(struct interface *interface)
 	/* Pairs with the barrier of a thread between raising `sleepers` and its last look. */
 	atomic_thread_fence(memory_order_seq_cst);
 	sleepers_rouse(interface->submission.segment);
-	if (interface->submission.seat)
-		seat_disturb(interface->submission.seat);
+	if (interface->submission.progress)
+		progress_disturb(interface->submission.progress);
 }
 
 void interface_rouse(const struct front *front)
@@ -794,8 +797,8 @@ void interface_rouse(const struct front *front)
 	for (unsigned i = 0; i < HANDLE_INTERFACES; i++)
 		if (interface_is_open(front, i)) {
 			sleepers_rouse(interfaces[i].submission.segment);
-			if (interfaces[i].submission.seat)
-				seat_disturb(interfaces[i].submission.seat);
+			if (interfaces[i].submission.progress)
+				progress_disturb(interfaces[i].submission.progress);
 		}
 	library_unlock();
 }
@@ -815,8 +818,8 @@ static void interface_wake(struct interface *interface)
 	sleepers_rouse(segment);
 	if (interface->submission.space == 0)
 		submission_post(&interface->submission, &abandon);
-	else if (interface->submission.seat)
-		seat_disturb(interface->submission.seat);
+	else if (interface->submission.progress)
+		progress_disturb(interface->submission.progress);
 }
 
 /* Which way messages went. The engine is gone, and its counters are still there. */
@@ -980,9 +983,9 @@ unsigned interface_drive(void)
 	uint64_t left = atomic_load_explicit(&inlined_interfaces, memory_order_acquire);
 	unsigned work = 0;
 
-	/* Seats are never freed, and one whose interface has closed since has no engine. */
+	/* Progress locks are never freed; if the interface has closed since, its lock has no engine. */
 	for (; left != 0; left &= left - 1)
-		work += seat_drive(&interfaces[__builtin_ctzll(left)].seat);
+		work += progress_drive(&interfaces[__builtin_ctzll(left)].progress);
 	return work;
 }
 
@@ -992,17 +995,17 @@ unsigned interface_rest(void)
 	unsigned work = 0;
 
 	for (; left != 0; left &= left - 1)
-		work += seat_rest(&interfaces[__builtin_ctzll(left)].seat);
+		work += progress_rest(&interfaces[__builtin_ctzll(left)].progress);
 	return work;
 }
 
-enum seat_slept interface_sleep(bool (*look)(void *context), void *context, uint64_t limit)
+enum progress_slept interface_sleep(bool (*look)(void *context), void *context, uint64_t limit)
 {
 	uint64_t all = atomic_load_explicit(&inlined_interfaces, memory_order_acquire);
 
 	if (all == 0 || (all & (all - 1)) != 0)
-		return SEAT_UNSLEPT;
-	return seat_sleep(&interfaces[__builtin_ctzll(all)].seat, look, context, limit);
+		return PROGRESS_UNSLEPT;
+	return progress_sleep(&interfaces[__builtin_ctzll(all)].progress, look, context, limit);
 }
 
 bool interface_shares_cpu(void)
@@ -1010,7 +1013,7 @@ bool interface_shares_cpu(void)
 	uint64_t left = atomic_load_explicit(&inlined_interfaces, memory_order_acquire);
 
 	for (; left != 0; left &= left - 1)
-		if (seat_shares_cpu(&interfaces[__builtin_ctzll(left)].seat))
+		if (progress_shares_cpu(&interfaces[__builtin_ctzll(left)].progress))
 			return true;
 	return false;
 }

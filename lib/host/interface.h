@@ -3,16 +3,16 @@
  * asked of it.
  *
  * Life of an interface: EAL, port, segment, engine, then a poll thread takes the engine over (or,
- * inline, it gets its seat); last the segment is published in interfaces[], which lets visitors in.
- * It ends in the opposite order.
+ * inline, its progress lock gets the engine); last the segment is published in interfaces[], which
+ * lets visitors in. It ends in the opposite order.
  *
  * A further interface is a space on the engine of one that is open, the first, under its process id
  * and on its port: it has tables, limits and counters of its own, and uses the first one's ring,
- * reply slots and seat. Its number is beyond those of PTL_IFACE_NAME. It ends with the first, or
- * before.
+ * reply slots and progress lock. Its number is beyond those of PTL_IFACE_NAME. It ends with the
+ * first, or before.
  *
  * All interfaces of a process that have a poll thread share one. Those whose PTL_POLL_CORE differs
- * have their own, pinned. With PTL_PROGRESS=both each has a helper (seat.h).
+ * have their own, pinned. With PTL_PROGRESS=both each has a helper (progress.h).
  */
 #ifndef HOST_INTERFACE_H
 #define HOST_INTERFACE_H
@@ -44,7 +44,7 @@ struct interface {
 	int socket;     /* NUMA node of its port */
 	uint32_t first; /* number of the interface whose engine it uses, mostly its own */
 	/* Of the thread that drives the engine. */
-	struct seat seat;
+	struct progress progress;
 	/* Under the library's lock. */
 	struct port *port;
 	struct encapsulation_options encapsulation;
@@ -118,10 +118,10 @@ unsigned interface_drive(void) CORE_API(interface_drive);
  * last turn; 0: the thread may sleep. */
 unsigned interface_rest(void) CORE_API(interface_rest);
 
-/* seat_sleep(), in the seat of the only interface that calls drive; with several of them
- * SEAT_UNSLEPT. */
-enum seat_slept interface_sleep(bool (*look)(void *context), void *context, uint64_t limit);
-/* seat_shares_cpu() of any of them. */
+/* progress_sleep(), by the lock of the only interface that calls drive; with several of them
+ * PROGRESS_UNSLEPT. */
+enum progress_slept interface_sleep(bool (*look)(void *context), void *context, uint64_t limit);
+/* progress_shares_cpu() of any of them. */
 bool interface_shares_cpu(void);
 
 /* Does a helper look after the interface while no call drives it? Of an interface that is open. */

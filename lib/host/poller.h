@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* poller.h - a poll thread, which calls engine_poll() for one or more engines. Without poll threads
- * an engine is driven from its seat (host/seat.h).
+ * a thread drives an engine while it holds its progress lock (host/progress.h).
  *
  * How the thread waits (PTL_POLL): busy, it spins. Adaptive, it spins for as long as is worth while
  * (base/spinning.h), then sleeps on an eventfd, which is its engines' doorbell, and on the ports'

@@ -22,26 +22,26 @@ static ALWAYS_INLINE void command_put(
 	unsigned looks = 0;
 
 	while (!(lines == 1 ? ring_put(ring, command) : ring_put_lines(ring, command, lines))) {
-		if (submission->seat)
-			seat_drive(submission->seat);
+		if (submission->progress)
+			progress_drive(submission->progress);
 		barrier_light();
 		doorbell_ring(&segment->doorbell);
 		moment(&looks);
 	}
 }
 
-/* The caller's own turn at the engine. Returns false if somebody else sits there, or the command
+/* The caller drives the engine itself. Returns false if another thread holds the lock, or the command
  * must wait in the ring. */
 static bool command_drive(const struct submission *submission, const struct command *command)
 {
-	struct seat *seat = submission->seat;
+	struct progress *progress = submission->progress;
 	bool done;
 
-	if (!seat_take(seat))
+	if (!progress_take(progress))
 		return false;
-	done = engine_execute(seat->engine, command); /* S2 */
-	engine_push(seat->engine);
-	seat_leave(seat);
+	done = engine_execute(progress->engine, command); /* S2 */
+	engine_push(progress->engine);
+	progress_leave(progress);
 	return done;
 }
 
@@ -52,7 +52,7 @@ static ALWAYS_INLINE void command_post(
 	struct segment *segment = submission->ring;
 
 	command->space = submission->space;
-	if (!submission->seat) {
+	if (!submission->progress) {
 		command_put(submission, command, lines);
 		barrier_light(); /* poller.h, P2 */
 		doorbell_ring(&segment->doorbell);
@@ -61,7 +61,7 @@ static ALWAYS_INLINE void command_post(
 	if (command_drive(submission, command))
 		return;
 	command_put(submission, command, lines);
-	seat_call(submission->seat);
+	progress_call(submission->progress);
 }
 
 void submission_post(const struct submission *submission, struct command *command)
@@ -82,8 +82,8 @@ static uint32_t reply_take(const struct submission *submission)
 	uint32_t slot;
 
 	while ((slot = segment_take(segment, segment->free_replies)) == INDEX_NONE) {
-		if (submission->seat)
-			seat_drive(submission->seat);
+		if (submission->progress)
+			progress_drive(submission->progress);
 		moment(&looks);
 	}
 	return slot;
@@ -92,14 +92,15 @@ static uint32_t reply_take(const struct submission *submission)
 /* Of the calling thread's waits for answers. */
 static _Thread_local struct spinning spinning;
 
-/* drive: a turn of all engines that want one; NULL: of this one, if it has a seat. */
+/* drive: a turn of all engines that want one; NULL: of this one, if callers drive it. */
 static void reply_wait(
 	const struct submission *submission, struct reply *reply, unsigned (*drive)(void))
 {
-	uint64_t limit = submission->seat ? SLEEP_INLINE : UINT64_MAX;
+	uint64_t limit = submission->progress ? SLEEP_INLINE : UINT64_MAX;
 
 	while (atomic_load_explicit(&reply->state, memory_order_acquire) != REPLY_DONE) {
-		if (submission->seat && (drive ? drive() : seat_drive(submission->seat)) != 0)
+		if (submission->progress &&
+			(drive ? drive() : progress_drive(submission->progress)) != 0)
 			continue;
 		if (!doorbell_is_here(&submission->ring->doorbell) &&
 			spinning_goes_on(&spinning, glue_now(NULL))) {

@@ -21,13 +21,13 @@
 #include <base/core.h>
 #include <engine/command.h>
 #include <engine/segment.h>
-#include <host/seat.h>
+#include <host/progress.h>
 
 struct submission {
 	struct segment *segment; /* of the space */
 	struct segment *ring;    /* the engine's, with the ring and the reply slots of all spaces */
 	uint8_t space;           /* of the engine, whose objects commands name */
-	struct seat *seat; /* PTL_PROGRESS=inline: where the caller drives the engine from; NULL: a
+	struct progress *progress; /* PTL_PROGRESS=inline: callers drive the engine; NULL: a
 			      poll thread does */
 };
 
@@ -36,13 +36,13 @@ struct submission {
 static inline bool submission_put(const struct submission *submission, struct region *region,
 	const struct move *move, bool acknowledge)
 {
-	struct seat *seat = submission->seat;
+	struct progress *progress = submission->progress;
 	bool done;
 
-	if (!seat || !seat_take(seat))
+	if (!progress || !progress_take(progress))
 		return false;
-	done = engine_put(seat->engine, submission->space, region, move, acknowledge); /* S2 */
-	seat_leave(seat);
+	done = engine_put(progress->engine, submission->space, region, move, acknowledge); /* S2 */
+	progress_leave(progress);
 	return done;
 }
 
@@ -51,13 +51,13 @@ static inline bool submission_put(const struct submission *submission, struct re
 static inline bool submission_begin(const struct submission *submission, const struct move *move,
 	const struct call_line *line, const void *given)
 {
-	struct seat *seat = submission->seat;
+	struct progress *progress = submission->progress;
 	bool done;
 
-	if (!seat || !seat_take(seat))
+	if (!progress || !progress_take(progress))
 		return false;
-	done = engine_call(seat->engine, submission->space, move, line, given); /* S2 */
-	seat_leave(seat);
+	done = engine_call(progress->engine, submission->space, move, line, given); /* S2 */
+	progress_leave(progress);
 	return done;
 }
 
@@ -75,7 +75,7 @@ void submission_post_lines(const struct submission *submission, struct long_comm
 enum answer submission_call(const struct submission *submission, struct command *command,
 	const struct region_description *after, struct region_description *before);
 /* The same for COMMAND_PING and COMMAND_HOST_FIND. The answer may come from another engine of this
- * process: with a seat, drive() gives all of them a turn and says how much was done. report is
+ * process: if callers drive, drive() gives all of them a turn and says how much was done. report is
  * written when the answer is ANSWER_OK; NULL: COMMAND_HOST_FIND. */
 enum answer submission_ping(const struct submission *submission, struct command *command,
 	unsigned (*drive)(void), struct ping_report *report) CORE_API(submission_ping);

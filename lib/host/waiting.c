@@ -127,12 +127,12 @@ static bool waiting_spins(const struct waiting *waiting, uint64_t now)
 static bool waiting_rest(const struct waiting *waiting, uint64_t limit, uint64_t nap, bool *slept)
 {
 	struct over over = {.waiting = waiting};
-	enum seat_slept how =
-		waiting->sleep ? waiting->sleep(over_look, &over, limit) : SEAT_UNSLEPT;
+	enum progress_slept how =
+		waiting->sleep ? waiting->sleep(over_look, &over, limit) : PROGRESS_UNSLEPT;
 
-	if (how == SEAT_WORKED)
+	if (how == PROGRESS_WORKED)
 		waiting_news(waiting);
-	if (how != SEAT_UNSLEPT)
+	if (how != PROGRESS_UNSLEPT)
 		return over.found;
 	*slept = true;
 	return waiting_sleep(waiting, nap < limit ? nap : limit);

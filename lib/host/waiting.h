@@ -4,7 +4,7 @@
  * reader's business.
  *
  * A thread that waits in a call spins, then sleeps (base/spinning.h). One that drives, and has a
- * helper, sleeps in the helper's place, where the next frame wakes it (host/seat.h). All others
+ * helper, sleeps in the helper's place, where the next frame wakes it (host/progress.h). All others
  * sleep on the queues' futexes:
  *
  *     reader                                      poll core
@@ -46,7 +46,7 @@
 #include <base/core.h>
 #include <base/futex.h>
 #include <engine/queue.h>
-#include <host/seat.h>
+#include <host/progress.h>
 
 #define WAITING_MAX FUTEX_ANY_MAX /* queues or counters that a thread waits for at once */
 
@@ -71,8 +71,8 @@ struct waiting {
 	/* The thread is about to sleep: others drive from now on. Returns how much was done by a
 	 * last turn, 0: the thread may sleep; NULL: nobody else would drive. */
 	unsigned (*rest)(void);
-	/* With drive(): as seat_sleep(), where frames wake the thread; or NULL. */
-	enum seat_slept (*sleep)(bool (*look)(void *context), void *context, uint64_t limit);
+	/* With drive(): as progress_sleep(), where frames wake the thread; or NULL. */
+	enum progress_slept (*sleep)(bool (*look)(void *context), void *context, uint64_t limit);
 	/* NULL: not known. Does somebody whom the thread waits for need its CPU? */
 	bool (*shares_cpu)(void);
 	uint64_t (*now)(void *); /* ns */

@@ -2,7 +2,7 @@
 /* test_cancel.c - a thread that pthread_cancel() ends takes nothing along: calls are no
  * cancellation points. The interface is on a node of the test's own, whose port makes system calls.
  *
- * Covers: lib/host/seat.c, lib/base/cancel.h.
+ * Covers: lib/host/progress.c, lib/base/cancel.h.
  */
 #include "fixture.h"
 

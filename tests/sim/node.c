@@ -149,7 +149,7 @@ unsigned __wrap_postern_core_interface_drive(void)
 		return __real_postern_core_interface_drive();
 	for (const struct node *one = node_process(current, &end); one < end; one++)
 		if (node_is_beside(one, current))
-			work += seat_drive(&place_of(one)->seat);
+			work += progress_drive(&place_of(one)->progress);
 	return work;
 }
 
@@ -933,7 +933,7 @@ void __wrap_postern_core_moment(unsigned *looks)
 	simulation = node->simulation;
 	/* To the library it is open only while no other one closes. */
 	if (simulation->cluster)
-		(void)seat_drive(&place_of(node)->seat);
+		(void)progress_drive(&place_of(node)->progress);
 	if (node->silent || simulation_failed(simulation)) {
 		crash_skip += CRASH_SKIP;
 		return;

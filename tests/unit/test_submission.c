@@ -65,7 +65,7 @@ static void submission_post__puts_the_command_into_the_ring(void **state)
 /* The fake counts the commands; a further line that it took for one would count, and add 9. */
 static void submission_post_lines__puts_one_command(void **state)
 {
-	static struct seat seat;
+	static struct progress progress;
 	struct engine *engine = fake_engine_create();
 	struct submission submission = {.ring = engine->segment};
 	struct long_command command = {.command = {.kind = COMMAND_PUT, .move.value = 7}};
@@ -77,8 +77,8 @@ static void submission_post_lines__puts_one_command(void **state)
 	for (unsigned lines = 1; lines <= RING_LINES; lines++)
 		submission_post_lines(&submission, &command, lines);
 	assert_int_equal(engine_poll(engine), RING_LINES);
-	seat.engine = engine;
-	submission.seat = &seat;
+	progress.engine = engine;
+	submission.progress = &progress;
 	submission_post_lines(&submission, &command, RING_LINES); /* carried out at once */
 	assert_int_equal(atomic_load(&engine->commands), RING_LINES + 1);
 	assert_int_equal(atomic_load(&engine->sum), 7 * (RING_LINES + 1));
@@ -99,15 +99,15 @@ static void submission_post__rings_the_doorbell_of_a_sleeper(void **state)
 	fake_engine_destroy(engine);
 }
 
-static void submission_post__with_a_free_seat_carries_the_command_out_itself(void **state)
+static void submission_post__with_a_free_lock_carries_the_command_out_itself(void **state)
 {
-	static struct seat seat;
+	static struct progress progress;
 	struct engine *engine = fake_engine_create();
-	const struct submission submission = {.ring = engine->segment, .seat = &seat};
+	const struct submission submission = {.ring = engine->segment, .progress = &progress};
 	struct command command = {.kind = COMMAND_PUT, .move.value = 3};
 
 	(void)state;
-	seat.engine = engine;
+	progress.engine = engine;
 	submission_post(&submission, &command);
 	assert_int_equal(atomic_load(&engine->sum), 3);
 	assert_int_equal(atomic_load(&engine->turns), 1);
@@ -115,9 +115,9 @@ static void submission_post__with_a_free_seat_carries_the_command_out_itself(voi
 	fake_engine_destroy(engine);
 }
 
-static void submission_put__is_for_who_gets_the_seat(void **state)
+static void submission_put__is_for_who_gets_the_lock(void **state)
 {
-	static struct seat seat;
+	static struct progress progress;
 	struct engine *engine = fake_engine_create();
 	struct submission submission = {.ring = engine->segment};
 	struct command command = {.kind = COMMAND_PUT, .move.value = 3};
@@ -126,16 +126,16 @@ static void submission_put__is_for_who_gets_the_seat(void **state)
 	(void)state;
 	/* a poll thread has the engine */
 	assert_false(submission_put(&submission, NULL, move, false));
-	submission.seat = &seat;
-	seat.engine = engine;
-	assert_true(seat_take(&seat));
+	submission.progress = &progress;
+	progress.engine = engine;
+	assert_true(progress_take(&progress));
 	assert_false(submission_put(&submission, NULL, move, false));
-	submission_post(&submission, &command); /* whoever sits there carries it out */
-	seat_leave(&seat);
+	submission_post(&submission, &command); /* the holder of the lock carries it out */
+	progress_leave(&progress);
 	assert_int_equal(atomic_load(&engine->sum), 3);
 	assert_true(submission_put(&submission, NULL, move, false));
 	assert_int_equal(atomic_load(&engine->sum), 6);
-	assert_int_equal(atomic_load(&seat.state), SEAT_FREE);
+	assert_int_equal(atomic_load(&progress.state), PROGRESS_FREE);
 	fake_engine_destroy(engine);
 }
 
@@ -188,12 +188,12 @@ static void submission_post__waits_for_room_and_loses_nothing(void **state)
 
 static void submission_put__among_threads_loses_nothing(void **state)
 {
-	static struct seat seat;
+	static struct progress progress;
 	struct engine *engine = fake_engine_create();
-	const struct submission submission = {.ring = engine->segment, .seat = &seat};
+	const struct submission submission = {.ring = engine->segment, .progress = &progress};
 
 	(void)state;
-	seat.engine = engine;
+	progress.engine = engine;
 	in_threads(put_many, &submission);
 	assert_int_equal(atomic_load(&engine->commands), THREADS * POSTS);
 	assert_int_equal(atomic_load(&engine->sum), 2 * THREADS * POSTS);
@@ -264,12 +264,12 @@ static void submission_call__gives_its_slot_back(void **state)
 
 static void submission_call__inline_is_answered_by_its_own_thread(void **state)
 {
-	static struct seat seat;
+	static struct progress progress;
 	struct engine *engine = fake_engine_create();
-	const struct submission submission = {.ring = engine->segment, .seat = &seat};
+	const struct submission submission = {.ring = engine->segment, .progress = &progress};
 
 	(void)state;
-	seat.engine = engine;
+	progress.engine = engine;
 	call_one(&submission, 5);
 	in_threads(call_many, &submission);
 	in_threads(post_many, &submission);
@@ -283,8 +283,8 @@ int main(void)
 		cmocka_unit_test(submission_post__puts_the_command_into_the_ring),
 		cmocka_unit_test(submission_post_lines__puts_one_command),
 		cmocka_unit_test(submission_post__rings_the_doorbell_of_a_sleeper),
-		cmocka_unit_test(submission_post__with_a_free_seat_carries_the_command_out_itself),
-		cmocka_unit_test(submission_put__is_for_who_gets_the_seat),
+		cmocka_unit_test(submission_post__with_a_free_lock_carries_the_command_out_itself),
+		cmocka_unit_test(submission_put__is_for_who_gets_the_lock),
 		cmocka_unit_test(submission_put__among_threads_loses_nothing),
 		cmocka_unit_test(submission_post__waits_for_room_and_loses_nothing),
 		cmocka_unit_test(submission_call__brings_everybody_his_own_answer),

@@ -294,13 +294,13 @@ static bool look_for(void *turns)
 	return sleeps > 0 || drives > *(const unsigned *)turns;
 }
 
-static enum seat_slept sleep_told(bool (*looks)(void *context), void *context, uint64_t limit)
+static enum progress_slept sleep_told(bool (*looks)(void *context), void *context, uint64_t limit)
 {
 	slept = limit;
 	sleeps++;
 	told += MILLISECOND;
 	found += looks(context);
-	return found ? SEAT_FOUND : SEAT_SLEPT;
+	return found ? PROGRESS_FOUND : PROGRESS_SLEPT;
 }
 
 static void wait_with(unsigned turns, unsigned (*rest)(void))

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* test_seat.c - tests lib/host/seat.c: who drives an engine without a poll thread, with an engine
- * that only counts. Under ThreadSanitizer also: that it is one thread at a time. */
+/* test_progress.c - tests lib/host/progress.c: threads that drive an engine without a poll thread, with an
+ * engine that only counts. Under ThreadSanitizer also: that one thread at a time drives. */
 #include <pthread.h>
 #include <sched.h>
 #include <poll.h>
@@ -18,7 +18,7 @@
 #include <cmocka.h>
 
 #include <engine/statistics.h>
-#include <host/seat.h>
+#include <host/progress.h>
 #include <host/submission.h>
 
 #include "fake_engine.h"
@@ -28,40 +28,40 @@
 #define FRAMES   3000
 #define SERVED   (SECOND / 2) /* a frame takes no longer, however busy the machine is */
 
-static void seat_take__lets_one_in(void **state)
+static void progress_take__lets_one_in(void **state)
 {
-	static struct seat seat;
+	static struct progress progress;
 
 	(void)state;
-	assert_true(seat_take(&seat));
-	assert_false(seat_take(&seat));
-	seat_leave(&seat);
-	assert_true(seat_take(&seat));
-	seat_leave(&seat);
+	assert_true(progress_take(&progress));
+	assert_false(progress_take(&progress));
+	progress_leave(&progress);
+	assert_true(progress_take(&progress));
+	progress_leave(&progress);
 }
 
-static void seat_drive__does_nothing_in_a_seat_without_an_engine(void **state)
+static void progress_drive__does_nothing_without_an_engine(void **state)
 {
-	static struct seat seat;
+	static struct progress progress;
 
 	(void)state;
-	assert_int_equal(seat_drive(&seat), 0);
+	assert_int_equal(progress_drive(&progress), 0);
 }
 
-static void seat_leave__carries_out_what_came_meanwhile(void **state)
+static void progress_leave__carries_out_what_came_meanwhile(void **state)
 {
-	static struct seat seat;
+	static struct progress progress;
 	struct command command = {.kind = COMMAND_PUT, .move.value = 5};
 	struct engine *engine = fake_engine_create();
-	struct submission submission = {.ring = engine->segment, .seat = &seat};
+	struct submission submission = {.ring = engine->segment, .progress = &progress};
 
 	(void)state;
-	seat.engine = engine;
-	assert_true(seat_take(&seat));
+	progress.engine = engine;
+	assert_true(progress_take(&progress));
 	submission_post(
-		&submission, &command); /* as another thread would, while this one sits here */
+		&submission, &command); /* as another thread would, while this one holds it */
 	assert_int_equal(atomic_load(&engine->commands), 0);
-	seat_leave(&seat);
+	progress_leave(&progress);
 	assert_int_equal(atomic_load(&engine->sum), 5);
 	fake_engine_destroy(engine);
 }
@@ -75,15 +75,15 @@ static void *post_many(void *submission)
 	return NULL;
 }
 
-static void seat_drive__among_threads_strands_no_command(void **state)
+static void progress_drive__among_threads_strands_no_command(void **state)
 {
-	static struct seat seat;
+	static struct progress progress;
 	struct engine *engine = fake_engine_create();
-	struct submission submission = {.ring = engine->segment, .seat = &seat};
+	struct submission submission = {.ring = engine->segment, .progress = &progress};
 	pthread_t threads[THREADS];
 
 	(void)state;
-	seat.engine = engine;
+	progress.engine = engine;
 	for (unsigned i = 0; i < THREADS; i++)
 		assert_int_equal(pthread_create(&threads[i], NULL, post_many, &submission), 0);
 	for (unsigned i = 0; i < THREADS; i++)
@@ -98,7 +98,7 @@ static void seat_drive__among_threads_strands_no_command(void **state)
 static const struct clock test_clock = {.now = fake_now};
 
 struct helped {
-	struct seat seat;
+	struct progress progress;
 	struct engine *engine;
 	struct helper *helper;
 	struct submission submission;
@@ -119,11 +119,11 @@ static void helped_make(struct helped *helped, int port, const struct clock *clo
 	*helped = (struct helped){.engine = fake_engine_create(), .port = port};
 	atomic_store(&helped->engine->descriptor, port + 1);
 	helped->submission =
-		(struct submission){.ring = helped->engine->segment, .seat = &helped->seat};
-	helped->helper = helper_create(&helped->seat, helped->engine->segment, true, clock);
+		(struct submission){.ring = helped->engine->segment, .progress = &helped->progress};
+	helped->helper = helper_create(&helped->progress, helped->engine->segment, true, clock);
 	assert_non_null(helped->helper);
-	helped->seat.engine = helped->engine;
-	helped->seat.helper = helped->helper;
+	helped->progress.engine = helped->engine;
+	helped->progress.helper = helped->helper;
 }
 
 static void helped_start_as(struct helped *helped, int port, void *(*body)(void *helper))
@@ -139,10 +139,10 @@ static void helped_start(struct helped *helped, int port)
 
 static void helped_stop(struct helped *helped)
 {
-	WAIT_FOR(seat_take(&helped->seat));
-	helped->seat.engine = NULL;
-	helped->seat.helper = NULL;
-	seat_leave(&helped->seat);
+	WAIT_FOR(progress_take(&helped->progress));
+	helped->progress.engine = NULL;
+	helped->progress.helper = NULL;
+	progress_leave(&helped->progress);
 	helper_stop(helped->helper);
 	assert_int_equal(pthread_join(helped->thread, NULL), 0);
 	helper_destroy(helped->helper);
@@ -154,7 +154,7 @@ static void helped_stop(struct helped *helped)
 /* For the helper, or for a thread in its place. */
 static bool is_armed(struct helped *helped)
 {
-	return atomic_load(&helped->seat.state) >= SEAT_ARMED;
+	return atomic_load(&helped->progress.state) >= PROGRESS_ARMED;
 }
 
 static uint64_t sleeps(const struct helped *helped)
@@ -162,7 +162,7 @@ static uint64_t sleeps(const struct helped *helped)
 	return counter_read(&segment_counters(helped->engine->segment)->sleeps);
 }
 
-static void helper_run__arms_a_seat_that_nobody_uses_and_sleeps(void **state)
+static void helper_run__arms_a_lock_that_nobody_uses_and_sleeps(void **state)
 {
 	struct helped helped;
 	uint64_t turns;
@@ -216,26 +216,26 @@ static void helper_run__wakes_for_a_timer(void **state)
 	for (unsigned i = 0; i < 20; i++) {
 		uint64_t due = fake_now(NULL) + MILLISECOND;
 
-		WAIT_FOR(seat_take(&helped.seat));
+		WAIT_FOR(progress_take(&helped.progress));
 		atomic_store(&helped.engine->due, due);
-		seat_leave(&helped.seat);
-		assert_int_equal(seat_rest(&helped.seat), 0);
+		progress_leave(&helped.progress);
+		assert_int_equal(progress_rest(&helped.progress), 0);
 		WAIT_FOR(atomic_load(&helped.engine->due) == 0);
 		assert_true(fake_now(NULL) - due < SERVED);
 	}
 	helped_stop(&helped);
 }
 
-static void seat_take__of_an_armed_seat_stops_the_signals(void **state)
+static void progress_take__of_an_armed_lock_stops_the_signals(void **state)
 {
 	struct helped helped;
 
 	(void)state;
 	helped_start(&helped, eventfd(0, EFD_NONBLOCK));
 	WAIT_FOR(is_armed(&helped));
-	WAIT_FOR(seat_take(&helped.seat));
+	WAIT_FOR(progress_take(&helped.progress));
 	assert_false(atomic_load(&helped.engine->armed));
-	seat_leave(&helped.seat);
+	progress_leave(&helped.progress);
 	/* Nobody calls any more, and yet (S2): */
 	fake_frame(helped.engine);
 	WAIT_FOR(atomic_load(&helped.engine->served) == 1);
@@ -243,43 +243,43 @@ static void seat_take__of_an_armed_seat_stops_the_signals(void **state)
 	helped_stop(&helped);
 }
 
-static void seat_rest__hands_over_at_once(void **state)
+static void progress_rest__hands_over_at_once(void **state)
 {
 	struct helped helped;
 
 	(void)state;
 	helped_start(&helped, eventfd(0, EFD_NONBLOCK));
 	for (unsigned i = 0; i < 100; i++) {
-		seat_drive(&helped.seat);
-		while (seat_rest(&helped.seat) != 0)
+		progress_drive(&helped.progress);
+		while (progress_rest(&helped.progress) != 0)
 			;
 		WAIT_FOR(is_armed(&helped));
 	}
 	fake_frame(helped.engine);
-	while (seat_rest(&helped.seat) != 0 || atomic_load(&helped.engine->served) == 0)
+	while (progress_rest(&helped.progress) != 0 || atomic_load(&helped.engine->served) == 0)
 		sched_yield();
 	helped_stop(&helped);
 }
 
-static void seat_rest__finds_what_came_before_it_armed(void **state)
+static void progress_rest__finds_what_came_before_it_armed(void **state)
 {
-	static struct seat seat;
+	static struct progress progress;
 	struct engine *engine = fake_engine_create();
 	int port = eventfd(0, EFD_NONBLOCK);
 
 	(void)state;
 	atomic_store(&engine->descriptor, port + 1);
-	seat.engine = engine;
-	seat.helper = helper_create(&seat, engine->segment, true, &test_clock);
-	assert_non_null(seat.helper);
+	progress.engine = engine;
+	progress.helper = helper_create(&progress, engine->segment, true, &test_clock);
+	assert_non_null(progress.helper);
 	fake_frame(engine);
-	assert_int_equal(seat_rest(&seat), 1);
+	assert_int_equal(progress_rest(&progress), 1);
 	assert_int_equal(atomic_load(&engine->served), 1);
-	assert_int_equal(atomic_load(&seat.state), SEAT_FREE);
-	assert_int_equal(seat_rest(&seat), 0);
-	assert_int_equal(atomic_load(&seat.state), SEAT_ARMED);
+	assert_int_equal(atomic_load(&progress.state), PROGRESS_FREE);
+	assert_int_equal(progress_rest(&progress), 0);
+	assert_int_equal(atomic_load(&progress.state), PROGRESS_ARMED);
 	assert_int_equal(counter_read(&segment_counters(engine->segment)->sleeps), 1);
-	helper_destroy(seat.helper);
+	helper_destroy(progress.helper);
 	fake_engine_destroy(engine);
 	close(port);
 }
@@ -308,19 +308,20 @@ static void *drive_on(void *context)
 
 	while (!atomic_load(&helped->over)) {
 		usleep(2000);
-		seat_drive(&helped->seat);
+		progress_drive(&helped->progress);
 	}
 	return NULL;
 }
 
-/* Until the seat was slept in: the helper may sit there. */
+/* Repeats until the thread has slept: the helper may hold the lock. */
 static void sleep_well(struct helped *helped, uint64_t limit)
 {
-	while (seat_sleep(&helped->seat, look_finds, &finds_nothing, limit) == SEAT_UNSLEPT)
+	while (progress_sleep(&helped->progress, look_finds, &finds_nothing, limit) ==
+		PROGRESS_UNSLEPT)
 		sched_yield();
 }
 
-static void seat_sleep__wakes_for_a_frame_and_serves_it(void **state)
+static void progress_sleep__wakes_for_a_frame_and_serves_it(void **state)
 {
 	struct helped helped;
 
@@ -337,7 +338,7 @@ static void seat_sleep__wakes_for_a_frame_and_serves_it(void **state)
 	helped_stop(&helped);
 }
 
-static void seat_sleep__ends_when_another_thread_drives(void **state)
+static void progress_sleep__ends_when_another_thread_drives(void **state)
 {
 	struct helped helped;
 
@@ -357,33 +358,35 @@ static void seat_sleep__ends_when_another_thread_drives(void **state)
 	helped_stop(&helped);
 }
 
-static void seat_sleep__is_for_what_was_not_there_before(void **state)
+static void progress_sleep__is_for_what_was_not_there_before(void **state)
 {
 	struct helped helped;
 	uint64_t start = fake_now(NULL);
-	enum seat_slept slept;
+	enum progress_slept slept;
 
 	(void)state;
 	helped_start(&helped, eventfd(0, EFD_NONBLOCK));
-	while ((slept = seat_sleep(&helped.seat, look_finds, &finds, 100 * SECOND)) == SEAT_UNSLEPT)
+	while ((slept = progress_sleep(&helped.progress, look_finds, &finds, 100 * SECOND)) ==
+		PROGRESS_UNSLEPT)
 		sched_yield();
-	assert_true(slept == SEAT_FOUND || slept == SEAT_WORKED || slept == SEAT_SLEPT);
+	assert_true(slept == PROGRESS_FOUND || slept == PROGRESS_WORKED || slept == PROGRESS_SLEPT);
 	assert_true(fake_now(NULL) - start < SERVED);
 	sleep_well(&helped, MICROSECOND);
 	helped_stop(&helped);
 }
 
-static void seat_sleep__needs_a_helper_and_a_port_that_signals(void **state)
+static void progress_sleep__needs_a_helper_and_a_port_that_signals(void **state)
 {
-	static struct seat empty;
+	static struct progress empty;
 	struct helped helped;
 
 	(void)state;
-	assert_int_equal(seat_sleep(&empty, look_finds, &finds_nothing, SECOND), SEAT_UNSLEPT);
-	assert_int_equal(atomic_load(&empty.state), SEAT_FREE);
-	helped_start(&helped, -1);
 	assert_int_equal(
-		seat_sleep(&helped.seat, look_finds, &finds_nothing, SECOND), SEAT_UNSLEPT);
+		progress_sleep(&empty, look_finds, &finds_nothing, SECOND), PROGRESS_UNSLEPT);
+	assert_int_equal(atomic_load(&empty.state), PROGRESS_FREE);
+	helped_start(&helped, -1);
+	assert_int_equal(progress_sleep(&helped.progress, look_finds, &finds_nothing, SECOND),
+		PROGRESS_UNSLEPT);
 	helped_stop(&helped);
 }
 
@@ -392,16 +395,16 @@ static void *sit(void *context)
 {
 	struct helped *helped = context;
 
-	assert_true(seat_take(&helped->seat));
-	atomic_store(&helped->seat.helped, true);
-	WAIT_FOR(atomic_load(&helped->seat.state) == SEAT_CALLED);
-	atomic_store(&helped->seat.helped, false);
-	seat_leave(&helped->seat);
+	assert_true(progress_take(&helped->progress));
+	atomic_store(&helped->progress.helped, true);
+	WAIT_FOR(atomic_load(&helped->progress.state) == PROGRESS_CALLED);
+	atomic_store(&helped->progress.helped, false);
+	progress_leave(&helped->progress);
 	return NULL;
 }
 
 /* S6. */
-static void seat_sleep__calls_the_helper_out_of_the_seat(void **state)
+static void progress_sleep__makes_the_helper_release_the_lock(void **state)
 {
 	struct helped helped;
 	pthread_t sitter;
@@ -410,7 +413,7 @@ static void seat_sleep__calls_the_helper_out_of_the_seat(void **state)
 	helped_make(&helped, eventfd(0, EFD_NONBLOCK), &test_clock);
 	for (unsigned i = 0; i < 20; i++) {
 		assert_int_equal(pthread_create(&sitter, NULL, sit, &helped), 0);
-		WAIT_FOR(atomic_load(&helped.seat.helped));
+		WAIT_FOR(atomic_load(&helped.progress.helped));
 		sleep_well(&helped, MICROSECOND);
 		pthread_join(sitter, NULL);
 	}
@@ -431,7 +434,7 @@ static void helper_run__keeps_away_while_the_program_drives(void **state)
 	end = now + 20 * MILLISECOND;
 	while (now < end) {
 		last = now;
-		seat_drive(&helped.seat);
+		progress_drive(&helped.progress);
 		now = fake_now(NULL);
 		away += now - last >= 40 * MICROSECOND;
 	}
@@ -439,7 +442,7 @@ static void helper_run__keeps_away_while_the_program_drives(void **state)
 	helped_stop(&helped);
 }
 
-static void seat_call__of_an_armed_seat_strands_no_command(void **state)
+static void progress_call__of_an_armed_lock_strands_no_command(void **state)
 {
 	struct helped helped;
 	struct command command = {.kind = COMMAND_PUT, .move.value = 1};
@@ -449,7 +452,7 @@ static void seat_call__of_an_armed_seat_strands_no_command(void **state)
 	for (unsigned i = 1; i <= 200; i++) {
 		WAIT_FOR(is_armed(&helped));
 		assert_true(ring_put(segment_ring(helped.engine->segment), &command));
-		seat_call(&helped.seat);
+		progress_call(&helped.progress);
 		WAIT_FOR(atomic_load(&helped.engine->commands) == i);
 	}
 	helped_stop(&helped);
@@ -464,17 +467,18 @@ static void *program_live(void *context)
 	for (unsigned i = 0; i < COMMANDS / 5; i++) {
 		switch (i % 5) {
 		case 0:
-			seat_drive(&helped->seat);
+			progress_drive(&helped->progress);
 			break;
 		case 1:
-			while (seat_rest(&helped->seat) != 0)
+			while (progress_rest(&helped->progress) != 0)
 				;
 			break;
 		case 2:
 			usleep(i % 200);
 			break;
 		case 3:
-			seat_sleep(&helped->seat, look_finds, &finds_nothing, 300 * MICROSECOND);
+			progress_sleep(
+				&helped->progress, look_finds, &finds_nothing, 300 * MICROSECOND);
 			break;
 		default:
 			sched_yield();
@@ -584,7 +588,7 @@ static void *run_counted(void *helper)
 	return NULL;
 }
 
-/* Nobody else has the seat, so each frame wakes the helper once. */
+/* No other thread takes the lock, so each frame wakes the helper once. */
 static void helper_run__sleeps_by_one_call(void **state)
 {
 	const unsigned frames = 50;
@@ -608,7 +612,7 @@ static void helper_run__sleeps_by_one_call(void **state)
 	helped_stop(&helped);
 }
 
-/* Sends a frame once the seat is in the given state. */
+/* Sends a frame once the lock is in the given state. */
 struct sender {
 	struct helped *helped;
 	uint32_t state;
@@ -620,7 +624,7 @@ static void *frame_when(void *context)
 	struct helped *helped = sender->helped;
 
 	calls = &of_helper;
-	WAIT_FOR(atomic_load(&helped->seat.state) == sender->state);
+	WAIT_FOR(atomic_load(&helped->progress.state) == sender->state);
 	fake_frame(helped->engine);
 	return NULL;
 }
@@ -628,13 +632,14 @@ static void *frame_when(void *context)
 static void sleep_until_frame(struct sender *sender)
 {
 	pthread_t thread;
-	enum seat_slept slept;
+	enum progress_slept slept;
 
 	assert_int_equal(pthread_create(&thread, NULL, frame_when, sender), 0);
 	do
-		slept = seat_sleep(&sender->helped->seat, look_finds, &finds_nothing, 100 * SECOND);
-	while (slept == SEAT_UNSLEPT);
-	assert_int_equal(slept, SEAT_WORKED);
+		slept = progress_sleep(
+			&sender->helped->progress, look_finds, &finds_nothing, 100 * SECOND);
+	while (slept == PROGRESS_UNSLEPT);
+	assert_int_equal(slept, PROGRESS_WORKED);
 	pthread_join(thread, NULL);
 }
 
@@ -653,11 +658,11 @@ static void check_calls(uint64_t each, unsigned timers)
 {
 	static const struct clock clock = {.now = now_by_steps};
 	struct helped helped;
-	struct sender sender = {&helped, each < MILLISECOND ? SEAT_LENT : SEAT_RELIEVED};
+	struct sender sender = {&helped, each < MILLISECOND ? PROGRESS_LENT : PROGRESS_RELIEVED};
 
 	step = each;
 	helped_make(&helped, eventfd(0, EFD_NONBLOCK), &clock);
-	seat_sleep(&helped.seat, look_finds, &finds, SECOND);
+	progress_sleep(&helped.progress, look_finds, &finds, SECOND);
 	calls_forget(&of_program);
 	for (unsigned i = 1; i <= 10; i++)
 		sleep_until_frame(&sender);
@@ -669,24 +674,24 @@ static void check_calls(uint64_t each, unsigned timers)
 	close(helped.port);
 }
 
-static void seat_sleep__that_is_short_costs_one_call(void **state)
+static void progress_sleep__that_is_short_costs_one_call(void **state)
 {
 	(void)state;
 	check_calls(100 * MICROSECOND, 0);
 }
 
-/* Else the helper would wake from its nap, only to see that the seat is lent. */
-static void seat_sleep__that_is_long_sets_the_timer(void **state)
+/* Else the helper would wake from its nap, only to see that the lock is lent. */
+static void progress_sleep__that_is_long_sets_the_timer(void **state)
 {
 	(void)state;
 	check_calls(MILLISECOND, 2);
 }
 
 /* S3. */
-static void seat_sleep__sets_the_timer_of_a_helper_that_was_relieved(void **state)
+static void progress_sleep__sets_the_timer_of_a_helper_that_was_relieved(void **state)
 {
 	struct helped helped;
-	struct sender sender = {&helped, SEAT_RELIEVED};
+	struct sender sender = {&helped, PROGRESS_RELIEVED};
 
 	(void)state;
 	helped_start(&helped, eventfd(0, EFD_NONBLOCK));
@@ -703,29 +708,29 @@ static void seat_sleep__sets_the_timer_of_a_helper_that_was_relieved(void **stat
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(seat_take__lets_one_in),
-		cmocka_unit_test(seat_drive__does_nothing_in_a_seat_without_an_engine),
-		cmocka_unit_test(seat_leave__carries_out_what_came_meanwhile),
-		cmocka_unit_test(seat_drive__among_threads_strands_no_command),
-		cmocka_unit_test(helper_run__arms_a_seat_that_nobody_uses_and_sleeps),
+		cmocka_unit_test(progress_take__lets_one_in),
+		cmocka_unit_test(progress_drive__does_nothing_without_an_engine),
+		cmocka_unit_test(progress_leave__carries_out_what_came_meanwhile),
+		cmocka_unit_test(progress_drive__among_threads_strands_no_command),
+		cmocka_unit_test(helper_run__arms_a_lock_that_nobody_uses_and_sleeps),
 		cmocka_unit_test(helper_run__serves_a_frame_that_the_port_signals),
 		cmocka_unit_test(helper_run__looks_at_a_port_that_cannot_signal),
 		cmocka_unit_test(helper_run__wakes_for_a_timer),
-		cmocka_unit_test(seat_take__of_an_armed_seat_stops_the_signals),
-		cmocka_unit_test(seat_rest__hands_over_at_once),
-		cmocka_unit_test(seat_rest__finds_what_came_before_it_armed),
-		cmocka_unit_test(seat_sleep__wakes_for_a_frame_and_serves_it),
-		cmocka_unit_test(seat_sleep__ends_when_another_thread_drives),
-		cmocka_unit_test(seat_sleep__is_for_what_was_not_there_before),
-		cmocka_unit_test(seat_sleep__needs_a_helper_and_a_port_that_signals),
-		cmocka_unit_test(seat_sleep__calls_the_helper_out_of_the_seat),
+		cmocka_unit_test(progress_take__of_an_armed_lock_stops_the_signals),
+		cmocka_unit_test(progress_rest__hands_over_at_once),
+		cmocka_unit_test(progress_rest__finds_what_came_before_it_armed),
+		cmocka_unit_test(progress_sleep__wakes_for_a_frame_and_serves_it),
+		cmocka_unit_test(progress_sleep__ends_when_another_thread_drives),
+		cmocka_unit_test(progress_sleep__is_for_what_was_not_there_before),
+		cmocka_unit_test(progress_sleep__needs_a_helper_and_a_port_that_signals),
+		cmocka_unit_test(progress_sleep__makes_the_helper_release_the_lock),
 		cmocka_unit_test(helper_run__keeps_away_while_the_program_drives),
-		cmocka_unit_test(seat_call__of_an_armed_seat_strands_no_command),
+		cmocka_unit_test(progress_call__of_an_armed_lock_strands_no_command),
 		cmocka_unit_test(helper_run__among_threads_leaves_nothing_unserved),
 		cmocka_unit_test(helper_run__sleeps_by_one_call),
-		cmocka_unit_test(seat_sleep__that_is_short_costs_one_call),
-		cmocka_unit_test(seat_sleep__that_is_long_sets_the_timer),
-		cmocka_unit_test(seat_sleep__sets_the_timer_of_a_helper_that_was_relieved),
+		cmocka_unit_test(progress_sleep__that_is_short_costs_one_call),
+		cmocka_unit_test(progress_sleep__that_is_long_sets_the_timer),
+		cmocka_unit_test(progress_sleep__sets_the_timer_of_a_helper_that_was_relieved),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
