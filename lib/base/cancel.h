@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* cancel.h - calls are no cancellation points: a thread that pthread_cancel() ended inside one
- * would take along what it holds, a lock, the progress lock of an engine, a place among the sleepers.
+ * would take along what it holds, a lock, the progress lock of an engine, a place among the
+ * sleepers.
  *
  * What is held there says so to the C library, which costs a few instructions. System calls made by
  * syscall() need it not.

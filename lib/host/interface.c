@@ -983,7 +983,7 @@ unsigned interface_drive(void)
 	uint64_t left = atomic_load_explicit(&inlined_interfaces, memory_order_acquire);
 	unsigned work = 0;
 
-	/* Progress locks are never freed; if the interface has closed since, its lock has no engine. */
+	/* Progress locks are never freed; that of a closed interface has no engine. */
 	for (; left != 0; left &= left - 1)
 		work += progress_drive(&interfaces[__builtin_ctzll(left)].progress);
 	return work;

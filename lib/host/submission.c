@@ -30,8 +30,8 @@ static ALWAYS_INLINE void command_put(
 	}
 }
 
-/* The caller drives the engine itself. Returns false if another thread holds the lock, or the command
- * must wait in the ring. */
+/* The caller drives the engine itself. Returns false if another thread holds the lock, or the
+ * command must wait in the ring. */
 static bool command_drive(const struct submission *submission, const struct command *command)
 {
 	struct progress *progress = submission->progress;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* test_progress.c - tests lib/host/progress.c: threads that drive an engine without a poll thread, with an
- * engine that only counts. Under ThreadSanitizer also: that one thread at a time drives. */
+/* test_progress.c - tests lib/host/progress.c: threads that drive an engine without a poll thread,
+ * with an engine that only counts. Under ThreadSanitizer also: that one thread at a time drives. */
 #include <pthread.h>
 #include <sched.h>
 #include <poll.h>
