@@ -71,7 +71,7 @@ void agenda_run(const struct agenda *agenda, const char *faults,
 				.peers = (unsigned)options->peers.items[i % options->peers.count],
 				.pairs = (unsigned)options->pairs.items[i % options->pairs.count],
 				.faults = faults,
-				.two_sided = options->library == LIBRARY_MX,
+				.two_sided = !library_has_lists(options->library),
 			};
 
 			shapes_run(agenda, &trial, run, context);

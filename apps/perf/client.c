@@ -71,8 +71,12 @@ static void control_heard(struct client *client, const struct control *control)
 		peer->heard = control->kind;
 		break;
 	case CONTROL_READY:
-		peer->line = (struct line_address){control->number, control->argument};
+		peer->line.numbers[0] = control->number;
+		peer->line.argument = control->argument;
 		peer->heard = control->kind;
+		break;
+	case CONTROL_NUMBER:
+		address_add(&peer->line, control->argument, control->number);
 		break;
 	case CONTROL_WELCOME:
 	case CONTROL_BUSY:
@@ -392,16 +396,17 @@ static void line_open(struct client *client, struct peer *peer)
 
 	if (!stream_line_open(&peer->stream, library, &request, &own, why, sizeof(why)))
 		complain("%s cannot be measured: %s.", library_title(library), why);
+	stream_numbers(&peer->stream, &own);
 	meet.argument = own.argument;
-	meet.number = own.number;
+	meet.number = own.numbers[0];
 	endpoint_say(client->endpoint, peer->stream.peer, &meet);
 }
 
-/* What the server's list is to be; one of MX has none. */
+/* What the server's list is to be, if the library has lists. */
 static struct match_shape list_shape(const struct client *client)
 {
-	return client->options->library == LIBRARY_MX ? (struct match_shape){0}
-						      : client->trial.shape;
+	return library_has_lists(client->options->library) ? client->trial.shape
+							   : (struct match_shape){0};
 }
 
 static void prepare(struct client *client, struct peer *peer)

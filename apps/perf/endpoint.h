@@ -53,12 +53,14 @@ enum control_kind {
 	CONTROL_BYE,     /* client: the session is over; argument = BYE_FOR_NOW: another follows */
 	CONTROL_BARE,  /* client: bare frames follow; until they end, nobody listens to messages */
 	CONTROL_BARED, /* server: they may come; number = own MAC address */
-	CONTROL_MEET   /* client: messages of the next measure are of another library; measure =
-		       * enum library, argument and number = where its end of the line is */
+	CONTROL_MEET,  /* client: messages of the next measure are of another library; measure =
+			* enum library, argument and number = where its end of the line is */
+	CONTROL_NUMBER /* either: before a MEET, or the READY after one; number = another number of
+			* where its end of the line is, argument = which */
 };
 
 #define BYE_FOR_NOW 1
-#define PROTOCOL    4 /* of the control messages */
+#define PROTOCOL    5 /* of the control messages */
 
 struct control {
 	enum control_kind kind;

@@ -35,6 +35,8 @@ static const struct {
 			BIT(MEASURE_UNEXPECTED_RATE) | BIT(MEASURE_OVERLAP_SEND) |
 			BIT(MEASURE_OVERLAP_RECEIVE) | BIT(MEASURE_ANY_LATENCY) |
 			BIT(MEASURE_KEPT_LATENCY)},
+	[LIBRARY_FI] = {"fi", "libfabric", "postern-perf-fi.so", "libpostern-fi",
+		BIT(MEASURE_LATENCY) | BIT(MEASURE_RATE) | BIT(MEASURE_BANDWIDTH)},
 };
 
 const char *library_name(enum library library)
@@ -50,6 +52,18 @@ const char *library_title(enum library library)
 bool library_has(enum library library, enum measure measure)
 {
 	return libraries[library].measures & BIT(measure);
+}
+
+void library_names(char *text, size_t room)
+{
+	size_t used = 0;
+
+	for (unsigned i = 0; i < LIBRARY_COUNT && used < room; i++)
+		used += (size_t)snprintf(text + used, room - used, "%s%s",
+			i == 0                   ? ""
+			: i == LIBRARY_COUNT - 1 ? " or "
+						 : ", ",
+			library_name((enum library)i));
 }
 
 void library_path(char *path, size_t room, const char *file)

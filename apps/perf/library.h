@@ -8,12 +8,20 @@
 #define LIBRARY_PATH_ROOM 4224 /* PATH_MAX and a name */
 
 /* The numbers travel in control messages. */
-enum library { LIBRARY_PORTALS3, LIBRARY_PORTALS4, LIBRARY_MX, LIBRARY_COUNT };
+enum library { LIBRARY_PORTALS3, LIBRARY_PORTALS4, LIBRARY_MX, LIBRARY_FI, LIBRARY_COUNT };
 
 const char *library_name(enum library library);
 /* For people. */
 const char *library_title(enum library library);
 bool library_has(enum library library, enum measure measure);
+/* Has it match lists, whose depth can be chosen, and measures with several peers and pairs? Where it
+ * has none, messages are sent and received, not put. */
+static inline bool library_has_lists(enum library library)
+{
+	return library == LIBRARY_PORTALS3 || library == LIBRARY_PORTALS4;
+}
+/* All names, for a sentence: "portals3, portals4, mx or fi". */
+void library_names(char *text, size_t room);
 
 /* The path of a file beside this program, where it was built, or in the modules' directory, where
  * it was installed. */

@@ -21,9 +21,11 @@
 
 struct line;
 
+#define LINE_NUMBERS 4
+
 /* Where an end can be reached, in the library's own terms. */
 struct line_address {
-	uint64_t number;
+	uint64_t numbers[LINE_NUMBERS];
 	uint32_t argument;
 };
 

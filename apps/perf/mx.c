@@ -381,7 +381,7 @@ static struct line *line_open(
 		return NULL;
 	}
 	mx_get_endpoint_addr(line->endpoint, &line->own);
-	mx_decompose_endpoint_addr(line->own, &own->number, &id);
+	mx_decompose_endpoint_addr(line->own, &own->numbers[0], &id);
 	own->argument = id;
 	if (line->posts)
 		receives_renew(line);
@@ -398,8 +398,8 @@ static bool line_meet(struct line *line, const struct line_address *other)
 		return true;
 	if (!line->connect)
 		need(line,
-			mx_iconnect(line->endpoint, other->number, other->argument, FILTER, 0, NULL,
-				&line->connect),
+			mx_iconnect(line->endpoint, other->numbers[0], other->argument, FILTER, 0,
+				NULL, &line->connect),
 			"mx_iconnect");
 	need(line, mx_test(line->endpoint, &line->connect, &status, &result), "mx_test");
 	if (!result)

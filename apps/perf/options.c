@@ -43,7 +43,7 @@ static const struct option_row {
 	{'p', ANY_SIDE, "pid", "PID", "own process id (a server's default is 1)"},
 	{'l', ANY_SIDE, "library", "NAME",
 		"whose messages are measured, and taken by a server: portals3 (default), portals4, "
-		"mx"},
+		"mx, fi"},
 	{'z', OF_CLIENT, "sizes", "LIST",
 		"message sizes: 8,64K or 1..4M (each power of two) or both (default 1..4M; 8 for "
 		"rate and with --depth, --peers or --faults)"},
@@ -138,6 +138,9 @@ static const char help_before[] =
 	"  kept-latency       mx_irecv() and mx_test() of a message that is here, among others "
 	"that\n"
 	"                     are kept (--depth)\n"
+	"With --library fi latency, rate and bandwidth, of tagged messages of libfabric, which "
+	"has\n"
+	"to find Postern's provider (fi_postern(7)): up to 4096 bytes by fi_tinject().\n"
 	"\n"
 	"Options:\n";
 
@@ -408,22 +411,22 @@ static void pairs_check(const struct options *options)
 	}
 }
 
-/* Of MX a search has a depth, and nothing else. */
+/* Where there are no match lists, a search has a depth, and nothing else. */
 static void searches_check(const struct options *options, uint64_t given)
 {
 	for (unsigned i = 0; i < MEASURE_COUNT; i++) {
 		if (!options->measures[i])
 			continue;
 		if (has(given, 'd') && !measure_is_search(i))
-			complain_usage("--depth of MX goes with any-latency and kept-latency, not "
-				       "with %s; leave one of the two out.",
-				measure_name(i));
+			complain_usage("--depth of --library %s goes with any-latency and "
+				       "kept-latency of MX, not with %s; leave one of the two out.",
+				library_name(options->library), measure_name(i));
 		if (options->raw && (measure_is_search(i) || measure_is_overlap(i)))
 			complain_usage("--raw has nothing to compare %s with; leave one of the two "
 				       "out.",
 				measure_name(i));
 	}
-	for (unsigned i = 0; i < options->sizes.count; i++)
+	for (unsigned i = 0; i < options->sizes.count && options->library == LIBRARY_MX; i++)
 		if (options->sizes.items[i] > UINT32_MAX)
 			complain_usage("A message of MX has less than 4G bytes; give smaller "
 				       "--sizes.");
@@ -432,10 +435,10 @@ static void searches_check(const struct options *options, uint64_t given)
 			       "them out.");
 }
 
-/* A process has LINES_MAX interfaces of another library, of MX one. */
+/* A process has LINES_MAX interfaces of another library, one of those without match lists. */
 static void lines_check(const struct options *options, uint64_t given)
 {
-	if (options->library == LIBRARY_MX && (has(given, 'P') || has(given, 'm')))
+	if (!library_has_lists(options->library) && (has(given, 'P') || has(given, 'm')))
 		complain_usage("--peers and --pairs go with the libraries of Portals alone; leave "
 			       "them out.");
 	for (unsigned i = 0; i < options->peers.count; i++)
@@ -454,10 +457,10 @@ static void lines_check(const struct options *options, uint64_t given)
 static void library_check(const struct options *options, uint64_t given)
 {
 	for (unsigned i = 0; i < options->depths.count; i++)
-		if (options->library != LIBRARY_MX && options->depths.items[i] > DEPTH_MAX)
+		if (library_has_lists(options->library) && options->depths.items[i] > DEPTH_MAX)
 			complain_usage("--depth takes numbers from 1 to 64K, not %llu.",
 				(unsigned long long)options->depths.items[i]);
-	if (options->library == LIBRARY_MX)
+	if (!library_has_lists(options->library))
 		searches_check(options, given);
 	if (options->library != LIBRARY_PORTALS3)
 		lines_check(options, given);

@@ -190,7 +190,7 @@ static bool objects_open(struct line *line, struct line_address *own, char *why,
 		snprintf(why, room, "%s fails", failed);
 		return false;
 	}
-	*own = (struct line_address){.number = (uint64_t)id.phys.nid << 32 | id.phys.pid,
+	*own = (struct line_address){.numbers = {(uint64_t)id.phys.nid << 32 | id.phys.pid},
 		.argument = line->credit_portal << 16 | line->portal};
 	return true;
 }
@@ -247,8 +247,8 @@ static bool answers_itself(const struct line *line)
 
 static bool line_meet(struct line *line, const struct line_address *other)
 {
-	line->other.phys.nid = (ptl_nid_t)(other->number >> 32);
-	line->other.phys.pid = (ptl_pid_t)other->number;
+	line->other.phys.nid = (ptl_nid_t)(other->numbers[0] >> 32);
+	line->other.phys.pid = (ptl_pid_t)other->numbers[0];
 	line->target = other->argument & UINT16_MAX;
 	line->credit_target = other->argument >> 16;
 	if (answers_itself(line))

@@ -134,7 +134,8 @@ static void meet_heard(struct server *server, const struct control *control)
 	if (server->measuring || control->measure >= LIBRARY_COUNT)
 		return;
 	server->library = (enum library)control->measure;
-	server->meet = (struct line_address){control->number, control->argument};
+	server->meet.numbers[0] = control->number;
+	server->meet.argument = control->argument;
 }
 
 /* Messages of another library. */
@@ -192,7 +193,9 @@ static void prepare(struct server *server, const struct control *control)
 	stream->window = control->argument;
 	stream->sent = stream->credited = 0;
 	stream->arrived = 0;
-	stream_say(stream, CONTROL_READY, own.argument, own.number);
+	if (stream->line)
+		stream_numbers(stream, &own);
+	stream_say(stream, CONTROL_READY, own.argument, own.numbers[0]);
 	if (stream->measure == MEASURE_BIDIRECTIONAL)
 		stream_fill(stream);
 }
@@ -261,6 +264,8 @@ static void control_heard(
 		shape_heard(server, control);
 	} else if (control->kind == CONTROL_MEET) {
 		meet_heard(server, control);
+	} else if (control->kind == CONTROL_NUMBER) {
+		address_add(&server->meet, control->argument, control->number);
 	} else if (control->kind == CONTROL_PREPARE) {
 		prepare(server, control);
 	} else if (control->kind == CONTROL_BARE && !server->measuring) {

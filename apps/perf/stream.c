@@ -75,6 +75,12 @@ bool stream_line_open(struct stream *stream, enum library library, struct line_r
 	return stream->line;
 }
 
+void stream_numbers(struct stream *stream, const struct line_address *address)
+{
+	for (uint32_t i = 1; i < LINE_NUMBERS; i++)
+		stream_say(stream, CONTROL_NUMBER, i, address->numbers[i]);
+}
+
 void stream_line_close(struct stream *stream)
 {
 	if (stream->line)

@@ -54,6 +54,14 @@ static inline bool stream_idle(const struct stream *stream)
  * interface. Returns false if there is none; why then has a sentence on it. */
 bool stream_line_open(struct stream *stream, enum library library, struct line_request *request,
 	struct line_address *own, char *why, size_t room);
+/* Tells the peer all numbers of an address but the first, which goes with MEET or READY. */
+void stream_numbers(struct stream *stream, const struct line_address *address);
+/* One of them has come. */
+static inline void address_add(struct line_address *address, uint32_t which, uint64_t number)
+{
+	if (which < LINE_NUMBERS)
+		address->numbers[which] = number;
+}
 /* Closes the line, if there is one. */
 void stream_line_close(struct stream *stream);
 

@@ -175,10 +175,13 @@ unsigned values_cores(unsigned *cores, unsigned max, const char *option, const c
 
 enum library value_library(const char *option, const char *text)
 {
+	char names[128];
+
 	for (unsigned i = 0; i < LIBRARY_COUNT; i++)
 		if (strcmp(text, library_name(i)) == 0)
 			return (enum library)i;
-	complain_usage("--%s takes portals3, portals4 or mx, not \"%s\".", option, text);
+	library_names(names, sizeof(names));
+	complain_usage("--%s takes %s, not \"%s\".", option, names, text);
 }
 
 ptl_process_id_t value_process(const char *option, const char *text)

@@ -163,9 +163,9 @@ class Install(programs.Case):
             self.assertIn("libpostern.so.0", self.needed(os.path.join(self.prefix, "bin", name)), name)
 
     def test_postern_perf_finds_its_modules(self):
-        for library in ("mx", "portals4"):
+        for library in ("mx", "portals4", *(["fi"] if os.environ.get("POSTERN_FI") == "yes" else [])):
             self.shell(os.path.join(self.prefix, "bin", "postern-perf"), "--library", library, "--iterations", "50", "--sizes", "8",
-                       "latency", LD_LIBRARY_PATH=self.lib)
+                       "latency", LD_LIBRARY_PATH=self.lib, FI_PROVIDER_PATH=os.path.join(self.lib, "libfabric"))
 
     def test_the_core_is_private(self):
         version = self.shell("pkg-config", "--modversion", "postern", PKG_CONFIG_LIBDIR=os.path.join(self.lib, "pkgconfig")).strip()

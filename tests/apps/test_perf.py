@@ -515,6 +515,68 @@ class Mx(programs.Case):
             self.assertGreater(result["ratio"], 0)
 
 
+@unittest.skipUnless(os.environ.get("POSTERN_FI") == "yes", "libfabric is missing; scripts/install test installs it")
+class Fi(programs.Case):
+    """The same with messages of libfabric, which loads the provider that was built."""
+
+    WORDS = ("postern-perf", "--library", "fi", "--json", "--sizes", "0,8,5000,1M", *QUICK, "all")
+    PROVIDER = {"FI_PROVIDER_PATH": os.path.join(programs.PROGRAMS, "../lib/fi")}
+
+    def expect_all(self, report):
+        self.assertEqual(report["machine"]["library"], "libfabric")
+        self.assertEqual([(result["measure"], result["size"]) for result in report["results"]],
+                         [(measure, size) for measure in ("latency", "rate", "bandwidth") for size in (0, 8, 5000, 1 << 20)])
+        for result in report["results"]:
+            self.assertGreaterEqual(result["messages"], 200)
+            if result["measure"] == "latency":
+                self.assertGreater(result["latency_ns"]["min"], 0)
+            else:
+                self.assertGreater(result["messages_per_second"], 0)
+
+    def test_every_measure_in_one_process(self):
+        for progress in ("core", "inline", "both"):
+            self.expect_all(self.expect_json(programs.run(*self.WORDS, PTL_PROGRESS=progress, **self.PROVIDER)))
+
+    def test_every_measure_between_processes(self):
+        for settings in (self.PROVIDER, self.PROVIDER | {"PTL_PROGRESS": "inline"}):
+            server = self.server("--once", "--library", "fi", **settings)
+            self.expect_all(self.expect_json(programs.run(*self.WORDS, "--peer", "1:1", **self.node(**settings))))
+            code, _, err = self.finish(server)
+            self.assertEqual(code, 0, err)
+
+    def test_windows_are_as_large_as_any(self):
+        self.expect_json(programs.run("postern-perf", "--library", "fi", "--json", "--window", "16384", *QUICK, "rate", **self.PROVIDER))
+
+    def test_its_messages_meet_faults_and_bare_frames(self):
+        report = self.expect_json(programs.run("postern-perf", "--library", "fi", "--json", "--raw", "--faults", "none;drop=0.02,seed=1", "--sizes",
+                                               "8", "--iterations", "2000", "latency", "rate", **self.PROVIDER))
+        for result in report["results"]:
+            self.assertGreater(result["ratio"], 0)
+
+    def test_one_that_dies_ends_the_client_but_not_the_server(self):
+        for measure in ("latency", "bandwidth"):
+            words = ("postern-perf", "--library", "fi", "--peer", "1:1", "--sizes", "64K", "--time", "600", measure)
+            server = self.server("--library", "fi", PTL_PEER_TIMEOUT="2s", **self.PROVIDER)
+            client = self.start(*words, **self.node(**self.PROVIDER))
+            self.await_line(server, "Serving 1:")
+            self.await_line(client, "# Size")
+            client.kill()
+            client.wait()
+            self.await_line(server, "is gone")
+            client = self.start(*words, **self.node(PTL_PEER_TIMEOUT="2s", **self.PROVIDER))
+            self.await_line(client, "# Size")
+            server.kill()
+            server.wait()
+            code, _, err = self.finish(client)
+            self.assertEqual(code, 1)
+            self.assertIn("the server at 1:1 is gone", err)
+
+    def test_a_provider_that_is_not_found_is_told(self):
+        done = programs.run("postern-perf", "--library", "fi", *QUICK, FI_PROVIDER_PATH=self.directory)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("libfabric does not find the provider", done.stderr)
+
+
 class Options(programs.Case):
     def test_a_library_beside_portals_3_needs_one_interface(self):
         self.expect_usage_error(programs.run("postern-perf", "--library", "portals4", "--server", PTL_IFACE_NAME="node;node:b"),
@@ -568,9 +630,12 @@ class Options(programs.Case):
                 (["--pairs", "2", "--peer", "1:1"], "given 1 times"),
                 (["--pairs", "33"], "--pairs takes numbers"),
                 (["--repeat", "0"], "--repeat takes a number"),
-                (["--library", "portals5"], "takes portals3, portals4 or mx"),
+                (["--library", "portals5"], "takes portals3, portals4, mx or fi"),
                 (["--library", "mx", "get-rate"], "not a measure of MX"),
                 (["--library", "mx", "--depth", "8", "latency"], "not with latency"),
+                (["--library", "fi", "--depth", "8", "latency"], "not with latency"),
+                (["--library", "fi", "--peers", "2"], "leave them out"),
+                (["--library", "fi", "get-rate"], "not a measure of libfabric"),
                 (["--library", "mx", "--raw", "overlap-send"], "nothing to compare overlap-send with"),
                 (["--library", "mx", "--sizes", "4G"], "less than 4G bytes"),
                 (["--library", "mx", "--depth", "8", "--wildcards", "1", "any-latency"], "leave them out"),
