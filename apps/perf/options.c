@@ -441,6 +441,11 @@ static void lines_check(const struct options *options, uint64_t given)
 	if (!library_has_lists(options->library) && (has(given, 'P') || has(given, 'm')))
 		complain_usage("--peers and --pairs go with the libraries of Portals alone; leave "
 			       "them out.");
+	/* Items of PTL_IFACE_NAME that are equal are one domain: a process has one port for both
+	 * ends. */
+	if (options->library == LIBRARY_FI && options->mode == MODE_LOCAL && has(given, 'f'))
+		complain_usage("--faults of --library fi wants a server in another process; start "
+			       "it, and name it with --peer.");
 	for (unsigned i = 0; i < options->peers.count; i++)
 		if (options->mode == MODE_LOCAL && options->peers.items[i] > 1)
 			complain_usage(

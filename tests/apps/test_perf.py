@@ -548,8 +548,10 @@ class Fi(programs.Case):
         self.expect_json(programs.run("postern-perf", "--library", "fi", "--json", "--window", "16384", *QUICK, "rate", **self.PROVIDER))
 
     def test_its_messages_meet_faults_and_bare_frames(self):
-        report = self.expect_json(programs.run("postern-perf", "--library", "fi", "--json", "--raw", "--faults", "none;drop=0.02,seed=1", "--sizes",
-                                               "8", "--iterations", "2000", "latency", "rate", **self.PROVIDER))
+        self.server("--library", "fi", **self.PROVIDER)
+        report = self.expect_json(programs.run("postern-perf", "--library", "fi", "--peer", "1:1", "--json", "--stats", "--raw", "--faults", "none;drop=0.02,seed=1",
+                                               "--sizes", "8", "--iterations", "1000", "latency", "rate", **self.node(**self.PROVIDER)))
+        self.assertEqual([result["faults"] for result in report["results"]], ["none"] * 2 + ["drop=0.02,seed=1"] * 2)
         for result in report["results"]:
             self.assertGreater(result["ratio"], 0)
 
@@ -635,6 +637,7 @@ class Options(programs.Case):
                 (["--library", "mx", "--depth", "8", "latency"], "not with latency"),
                 (["--library", "fi", "--depth", "8", "latency"], "not with latency"),
                 (["--library", "fi", "--peers", "2"], "leave them out"),
+                (["--library", "fi", "--faults", "drop=0.1"], "in another process"),
                 (["--library", "fi", "get-rate"], "not a measure of libfabric"),
                 (["--library", "mx", "--raw", "overlap-send"], "nothing to compare overlap-send with"),
                 (["--library", "mx", "--sizes", "4G"], "less than 4G bytes"),
