@@ -56,5 +56,12 @@ class Compare(programs.Case):
             self.assertIn(part, done.stderr)
 
 
+    @unittest.skipUnless(os.environ.get("POSTERN_FI") == "yes", "libfabric is missing; scripts/install test installs it")
+    def test_the_provider_of_libfabric_is_held_against_puts(self):
+        out = self.expect_success(compare(*QUICK, "--rounds", "1", "--only", "Portals 3 put,libfabric postern")).stdout
+        self.assertRegex(out, r"(?m)^libfabric postern +\d+\.\d+ +±")
+        self.assertRegex(out, r"(?m)^# libfabric postern, 1 MiB messages: \d+\.\d\d of Portals 3 put; wanted: at least 0\.95")
+
+
 if __name__ == "__main__":
     programs.main()

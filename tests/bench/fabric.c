@@ -2,7 +2,7 @@
 /* fabric.c - tagged messages of libfabric, for scripts/compare to hold Postern against. See rival.h
  * for its use.
  *
- * The transport is a provider's name: "tcp;ofi_rxm", "udp;ofi_rxd", "shm". Small messages are
+ * The transport is a provider's name: "postern", "tcp;ofi_rxm", "udp;ofi_rxd", "shm". Small messages are
  * injected where the provider can; receives are posted beforehand, all into one buffer, and posted
  * again as they complete. As in every libfabric program, the program's own calls make the progress.
  */
@@ -153,7 +153,7 @@ static struct fi_info *provider_find(const struct rival_end *end)
 	hints->domain_attr->resource_mgmt = FI_RM_ENABLED;
 	hints->tx_attr->msg_order = FI_ORDER_SAS;
 	hints->fabric_attr->prov_name = strdup(end->request->transport);
-	if (strcmp(end->request->transport, "shm") != 0) {
+	if (strchr(end->request->transport, ';')) { /* one of sockets */
 		hints->addr_format = FI_SOCKADDR_IN;
 		hints->src_addr = own_address(end);
 		hints->src_addrlen = sizeof(struct sockaddr_in);
