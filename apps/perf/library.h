@@ -14,8 +14,8 @@ const char *library_name(enum library library);
 /* For people. */
 const char *library_title(enum library library);
 bool library_has(enum library library, enum measure measure);
-/* Has it match lists, whose depth can be chosen, and measures with several peers and pairs? Where it
- * has none, messages are sent and received, not put. */
+/* Has it match lists, whose depth can be chosen, and measures with several peers and pairs? Where
+ * it has none, messages are sent and received, not put. */
 static inline bool library_has_lists(enum library library)
 {
 	return library == LIBRARY_PORTALS3 || library == LIBRARY_PORTALS4;

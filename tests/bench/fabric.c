@@ -2,9 +2,10 @@
 /* fabric.c - tagged messages of libfabric, for scripts/compare to hold Postern against. See rival.h
  * for its use.
  *
- * The transport is a provider's name: "postern", "tcp;ofi_rxm", "udp;ofi_rxd", "shm". Small messages are
- * injected where the provider can; receives are posted beforehand, all into one buffer, and posted
- * again as they complete. As in every libfabric program, the program's own calls make the progress.
+ * The transport is a provider's name: "postern", "tcp;ofi_rxm", "udp;ofi_rxd", "shm". Small
+ * messages are injected where the provider can; receives are posted beforehand, all into one
+ * buffer, and posted again as they complete. As in every libfabric program, the program's own calls
+ * make the progress.
  */
 #include <netinet/in.h>
 #include <stdlib.h>
