@@ -237,19 +237,18 @@ static char yes[] = "with the words that may be missing";
 COMMAND(help, do_help, NULL, "help [COMMAND]  these lines", TOKEN(word_help));
 COMMAND(help_word, do_help, yes, "help COMMAND", TOKEN(word_help), TOKEN(any_second));
 COMMAND(show_topic, do_show, NULL, show_text, TOKEN(word_show), TOKEN(word_topic));
-COMMAND(watch, do_watch, NULL,
-	"watch TOPIC [INTERVAL [COUNT]]  shows it again and again, with rates", TOKEN(word_watch),
-	TOKEN(word_topic));
+COMMAND(watch, do_watch, NULL, "watch TOPIC [INTERVAL [COUNT]]  shows it repeatedly, with rates",
+	TOKEN(word_watch), TOKEN(word_topic));
 COMMAND(watch_rest, do_watch, yes, "watch TOPIC INTERVAL [COUNT]", TOKEN(word_watch),
 	TOKEN(word_topic), TOKEN(rest));
-COMMAND(interface, do_interface, NULL,
-	"interface N  the interface that commands are about from now on", TOKEN(word_interface),
-	TOKEN(any_second));
+COMMAND(interface, do_interface, NULL, "interface N  the interface of the commands that follow",
+	TOKEN(word_interface), TOKEN(any_second));
 COMMAND(set_log, do_set, (void *)(uintptr_t) "PTL_LOG_LEVEL",
-	"set log LEVEL  what goes to standard error: error, warning, info or debug",
+	"set log LEVEL  the least important messages on standard error: error, warning, info or "
+	"debug",
 	TOKEN(word_set), TOKEN(word_log), TOKEN(word_levels));
 COMMAND(set_poll, do_set, (void *)(uintptr_t) "PTL_POLL",
-	"set poll MANNER  how the poll thread waits: busy, adaptive or interrupt", TOKEN(word_set),
+	"set poll MODE  how the poll thread waits: busy, adaptive or interrupt", TOKEN(word_set),
 	TOKEN(word_poll), TOKEN(word_manners));
 COMMAND(set_fault, do_set, (void *)(uintptr_t) "PTL_FAULT",
 	"set fault FAULTS|off  faults to inject, such as drop=0.01,delay=50us", TOKEN(word_set),
@@ -261,26 +260,26 @@ COMMAND(start, do_start, NULL,
 COMMAND(start_rest, do_start, yes, "start ping|flood|stream NID:PID OPTIONS", TOKEN(word_start),
 	TOKEN(word_kinds), TOKEN(any_third), TOKEN(rest));
 COMMAND(start_sink, do_start, NULL,
-	"start sink [size N]  takes what others' flood and stream send to this process",
-	TOKEN(word_start), TOKEN(word_sink));
+	"start sink [size N]  receives the messages of others' flood and stream", TOKEN(word_start),
+	TOKEN(word_sink));
 COMMAND(start_sink_rest, do_start, yes, "start sink OPTIONS", TOKEN(word_start), TOKEN(word_sink),
 	TOKEN(rest));
-COMMAND(stop, do_stop, NULL, "stop N|all  ends traffic by its number, and sums it up",
+COMMAND(stop, do_stop, NULL, "stop N|all  ends traffic by its number, and prints a summary",
 	TOKEN(word_stop), TOKEN(any_second));
-COMMAND(wait_all, do_wait, NULL, "wait N|all [T]  until it has ended by its count or time",
+COMMAND(wait_all, do_wait, NULL, "wait N|all [T]  waits until it has ended by its count or time",
 	TOKEN(word_wait), TOKEN(any_second));
 COMMAND(wait_time, do_wait, yes, "wait N|all T", TOKEN(word_wait), TOKEN(any_second),
 	TOKEN(any_third));
 COMMAND(capture_on, do_capture_start, NULL,
 	"capture start FILE  writes all frames into a pcapng file", TOKEN(word_capture),
 	TOKEN(word_begin), TOKEN(any_third));
-COMMAND(capture_off, do_capture_stop, NULL, "capture stop  ends that", TOKEN(word_capture),
+COMMAND(capture_off, do_capture_stop, NULL, "capture stop  ends the capture", TOKEN(word_capture),
 	TOKEN(word_end));
 COMMAND(check, do_check, NULL,
-	"check TOPIC.NAME <|<=|=|!=|>=|> NUMBER  fails unless it is so, as in check "
+	"check TOPIC.NAME <|<=|=|!=|>=|> NUMBER  fails unless the relation is true, as in check "
 	"stats.frames_received > 0",
 	TOKEN(word_check), TOKEN(any_second), TOKEN(word_relations), TOKEN(any_fourth));
-COMMAND(sleep_time, do_sleep, NULL, "sleep T  does nothing for so long, such as 500ms or 2s",
+COMMAND(sleep_time, do_sleep, NULL, "sleep T  waits for this time, such as 500ms or 2s",
 	TOKEN(word_sleep), TOKEN(any_second));
 COMMAND(quit, do_quit, NULL, "quit  ends the program", TOKEN(word_quit));
 

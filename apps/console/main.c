@@ -29,9 +29,9 @@
 static const char help_text[] =
 	"Usage: postern-console [OPTION...] [FILE]\n"
 	"\n"
-	"Holds the interfaces that PTL_IFACE_NAME names, shows what is in them, changes what may\n"
-	"change, sends and takes traffic. Commands are typed, with completion (tab), help (?) and\n"
-	"history (arrows), or come from FILE or a pipe; the command help lists them.\n"
+	"Opens the interfaces of PTL_IFACE_NAME, shows their state, changes settings, sends and\n"
+	"receives messages. Commands come from the terminal, with completion (tab), help (?) and\n"
+	"history (arrows), or from FILE or a pipe; the command help lists them.\n"
 	"\n"
 	"  -p, --pid PID  process id of the interfaces (default: the system's)\n"
 	"  -j, --json     show and watch print JSON\n"

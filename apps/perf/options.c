@@ -37,40 +37,40 @@ static const struct option_row {
 	{'c', ANY_SIDE, "peer", "NID:PID",
 		"measure against the server at this process id; several of them for --peers"},
 	{'k', ANY_SIDE, "card", NULL,
-		"what Postern is worth on this machine, in a minute: five ratios, four of them to "
-		"TCP over loopback; takes --cores A,B, --time (default 0.5) and --repeat (default "
+		"compare Postern with TCP on this machine, in a minute: five ratios, four of them "
+		"to TCP over loopback; takes --cores A,B, --time (default 0.5) and --repeat "
+		"(default "
 		"5)"},
 	{'p', ANY_SIDE, "pid", "PID", "own process id (a server's default is 1)"},
 	{'l', ANY_SIDE, "library", "NAME",
-		"whose messages are measured, and taken by a server: portals3 (default), portals4, "
+		"the library to measure, also for a server: portals3 (default), portals4, "
 		"mx, fi"},
 	{'z', OF_CLIENT, "sizes", "LIST",
 		"message sizes: 8,64K or 1..4M (each power of two) or both (default 1..4M; 8 for "
 		"rate and with --depth, --peers or --faults)"},
 	{'w', ANY_SIDE, "window", "N",
-		"messages on their way before an answer is awaited (default 64; fewer for "
-		"messages over 256K); of a server: the largest it serves"},
+		"messages in flight before an answer is awaited (default 64; fewer for messages "
+		"over 256K); of a server: the largest window it serves"},
 	{'d', OF_CLIENT, "depth", "LIST",
-		"entries of the match list, at both ends, up to 64K: 1..64K is a sweep; of a "
-		"search of "
-		"MX: what is there beside what is looked for, up to 1M"},
+		"entries of the match list, at both ends, up to 64K: 1..64K is a sweep; for "
+		"searches of MX: the number of other requests or messages, up to 1M"},
 	{'o', OF_CLIENT, "position", "LIST",
-		"where in that list the entry is that a message meets: first, middle, last "
+		"position in that list of the entry that a message matches: first, middle, last "
 		"(default), random"},
 	{'W', OF_CLIENT, "wildcards", "LIST",
 		"how many of these entries ignore match bits, spread evenly: a number or all "
 		"(default 0)"},
 	{'P', OF_CLIENT, "peers", "LIST",
-		"how many servers the messages go to, in turns; without --peer they are made in "
-		"this process"},
+		"the number of servers that the messages go to, in turns; without --peer they are "
+		"in this process"},
 	{'m', OF_CLIENT, "pairs", "LIST",
-		"how many pairs of processes measure at once, each in a thread of its own and on "
-		"interfaces of its own; "
-		"with --peer, interface N against the Nth"},
+		"the number of pairs that measure at once, each with its own thread and "
+		"interfaces; with --peer, interface N measures against the Nth server"},
 	{'f', OF_CLIENT, "faults", "LIST",
-		"runs under each of these faults of the client's port, with ; between them: "
+		"run with each of these faults of the client's port, separated by ;: "
 		"\"none;drop=0.01,on=both\", as in PTL_FAULT"},
-	{'n', OF_CLIENT, "iterations", "N", "messages of each trial; the default goes by time"},
+	{'n', OF_CLIENT, "iterations", "N",
+		"messages of each trial (default: as many as --time allows)"},
 	{'t', OF_CLIENT, "time", "SECONDS", "time of each trial (default 0.5)"},
 	{'u', OF_CLIENT, "warm-up", "SECONDS",
 		"time before each run that is not counted (default: a tenth of the run)"},
@@ -79,23 +79,23 @@ static const struct option_row {
 		"highest run of all figures "
 		"(default 1, 5 with --raw)"},
 	{'r', OF_CLIENT, "raw", NULL,
-		"in turns with bare frames on the same port and cores, and the ratio"},
+		"alternate with bare frames on the same port and cores, and print the ratio"},
 	{'C', ANY_SIDE, "cores", "LIST",
 		"CPUs: of the application's thread, then of the poll thread of each interface; "
 		"0,1 is one for either"},
 	{'b', ANY_SIDE, "poll", NULL,
-		"ask for events in a loop: fastest where each thread has a core"},
+		"poll for events in a loop: fastest if each thread has a core"},
 	{'j', OF_CLIENT, "json", NULL, "one JSON object on standard output instead of tables"},
 	{'v', OF_CLIENT, "csv", NULL,
 		"a line of values with commas for each trial, after lines with # on the machine"},
 	{'g', OF_CLIENT, "plot", "FILE",
-		"draw what was measured as well, by gnuplot: into FILE.svg, FILE.png or FILE.pdf, "
+		"also draw the results, by gnuplot: into FILE.svg, FILE.png or FILE.pdf, "
 		"or - for the "
 		"terminal"},
 	{'T', ANY_SIDE, "trace", "FILE.json",
 		"record the life of each message, for ui.perfetto.dev and chrome://tracing; of a "
 		"server with --once"},
-	{'S', ANY_SIDE, "stats", NULL, "afterwards the library's counters that have changed"},
+	{'S', ANY_SIDE, "stats", NULL, "afterwards print the library's counters that have changed"},
 	{'h', ANY_SIDE, "help", NULL, "this text"},
 	{'V', ANY_SIDE, "version", NULL, "the library's version"},
 };
@@ -123,21 +123,18 @@ static const char help_before[] =
 	"With --library portals4 also:\n"
 	"  fetch-latency      round trip of a fetching addition to 8 bytes\n"
 	"  triggered-latency  as latency, answered by puts that wait for a counter\n"
-	"  counted-rate       small puts per second that are counted and bring no events\n"
-	"These two use lists without matching, unless --depth gives lists a length. A process has "
-	"at\n"
-	"most two interfaces of Portals 4, so --peers wants servers that --peer names, and "
-	"--pairs\n"
-	"is at most 2, with --peer as well.\n"
+	"  counted-rate       small puts per second that are counted, without events\n"
+	"The last two use lists without matching, unless --depth gives lists a length. A process\n"
+	"has at most two interfaces of Portals 4, so --peers needs servers named by --peer, and\n"
+	"--pairs is at most 2, also with --peer.\n"
 	"With --library mx latency, rate and bandwidth, of messages, and also:\n"
-	"  unexpected-rate    small messages per second that no receive was posted for\n"
-	"  overlap-send       part of a message's time that passes while its sender computes, and\n"
+	"  unexpected-rate    small messages per second without a posted receive\n"
+	"  overlap-send       part of a message's time that passes while its sender computes and\n"
 	"                     makes no call\n"
-	"  overlap-receive    the same while its receiver does\n"
+	"  overlap-receive    the same while its receiver computes\n"
 	"  any-latency        mx_test_any() for one request, among others that are done (--depth)\n"
-	"  kept-latency       mx_irecv() and mx_test() of a message that is here, among others "
-	"that\n"
-	"                     are kept (--depth)\n"
+	"  kept-latency       mx_irecv() and mx_test() of a message that has arrived, among other\n"
+	"                     unexpected messages (--depth)\n"
 	"With --library fi latency, rate and bandwidth, of tagged messages of libfabric, which "
 	"has\n"
 	"to find Postern's provider (fi_postern(7)): up to 4096 bytes by fi_tinject().\n"

@@ -87,7 +87,7 @@ class Console(programs.Case):
                            ("start flood 1:1 sise 8", 'flood has no option "sise"; it has size, window'),
                            ("start flood 1:1 size", "write size 64K"), ("start flood here", "NID:PID"),
                            ("stop 7", "show traffic lists"), ("interface 4", "PTL_IFACE_NAME names 1"),
-                           ("set poll lazy", "set poll MANNER"),
+                           ("set poll lazy", "set poll MODE"),
                            ("set fault drop=much", "write a chance"), ("set fault spill=1", "the faults are drop"),
                            ("check stats.nothing > 1", "show stats lists"), ("check nothing.at > 1", "port"),
                            ("sleep well", "500ms"), ("watch ni", "how many times"), ("wait 9", "there is no traffic"),
