@@ -24,15 +24,15 @@ struct peer {
 	uint64_t used;     /* places that requests have taken */
 	uint64_t returned; /* of these: by replies */
 	uint64_t owed;     /* the peer's places, whose requests had no reply here */
-	uint64_t unsaid;   /* of these: since the peer was told the sum */
+	uint64_t told;     /* of these: the last sum that the peer was told */
 };
 
 struct slot {
 	uint8_t bytes[MESSAGE_MAX] __attribute__((aligned(PAYLOAD_ALIGN)));
 };
 
-LOCK(share_lock); /* peers */
-LOCK(slot_lock);  /* idle, idle_count */
+LOCK(tell_lock); /* peers' told, and the order of sums */
+LOCK(slot_lock); /* idle, idle_count */
 static struct peer *peers;
 static volatile uint64_t *released; /* by rank: written by its puts (G2) */
 static struct slot *slots;
@@ -66,49 +66,92 @@ void send_open(void)
 	must(PtlMEAppend(gasnet.ni, PORTAL_SHARES, &shares, PTL_PRIORITY_LIST, NULL, &entry));
 }
 
-/* --- shares (G1, G2) */
+/* --- shares (G1, G2). Sums only grow, so what is read late makes a rank wait and never send. */
+
+static uint64_t sum_read(const volatile uint64_t *sum)
+{
+	return __atomic_load_n(sum, __ATOMIC_RELAXED);
+}
+
+/* Returns the new sum. */
+static uint64_t sum_add(uint64_t *sum, uint64_t number)
+{
+#ifdef GASNET_SEQ
+	return *sum += number;
+#else
+	return __atomic_add_fetch(sum, number, __ATOMIC_RELAXED);
+#endif
+}
+
+/* Returns false if *sum is no longer `from`, which is set to what it is. */
+static bool sum_change(uint64_t *sum, uint64_t *from, uint64_t to)
+{
+#ifdef GASNET_SEQ
+	(void)from;
+	*sum = to;
+	return true;
+#else
+	return __atomic_compare_exchange_n(sum, from, to, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+#endif
+}
+
+static bool share_fits(uint32_t rank, unsigned places)
+{
+	struct peer *peer = &peers[rank];
+	uint64_t used = sum_read(&peer->used);
+
+	do {
+		uint64_t back = sum_read(&peer->returned) + sum_read(&released[rank]);
+
+		/* If others took places since, and gave them back, this wraps, and is tried
+		 * again. */
+		if (used + places - back > gasnet.share)
+			return false;
+	} while (!sum_change(&peer->used, &used, used + places));
+	return true;
+}
 
 static void share_take(uint32_t rank, unsigned places)
 {
-	struct peer *peer = &peers[rank];
 	unsigned tries = 0;
 
-	for (;;) {
-		bool fits;
-
-		lock(share_lock);
-		fits = peer->used - peer->returned - released[rank] + places <= gasnet.share;
-		if (fits)
-			peer->used += places;
-		unlock(share_lock);
-		if (fits)
-			return;
+	while (!share_fits(rank, places))
 		wait_turn(&tries);
-	}
 }
 
 void share_return(uint32_t rank, unsigned places)
 {
-	lock(share_lock);
-	peers[rank].returned += places;
-	unlock(share_lock);
+	(void)sum_add(&peers[rank].returned, places);
+}
+
+/* Whether a sum is by half a share more than the peer knows. Another thread may have told it a
+ * later one. */
+static bool worth_telling(const struct peer *peer, uint64_t sum)
+{
+	return (int64_t)(sum - sum_read(&peer->told)) >= (int64_t)(gasnet.share / 2);
+}
+
+static void sum_tell(struct peer *peer, uint32_t rank)
+{
+	uint64_t sum;
+
+	lock(tell_lock);
+	sum = sum_read(&peer->owed);
+	if (worth_telling(peer, sum)) {
+		__atomic_store_n(&peer->told, sum, __ATOMIC_RELAXED);
+		must(PtlPut(gasnet.small, (ptl_size_t)(uintptr_t)&sum, sizeof(sum), PTL_NO_ACK_REQ,
+			(ptl_process_t){.rank = rank}, PORTAL_SHARES, 0,
+			gasnet.rank * sizeof(*released), NULL, 0));
+	}
+	unlock(tell_lock);
 }
 
 void share_release(uint32_t rank, unsigned places)
 {
 	struct peer *peer = &peers[rank];
 
-	lock(share_lock);
-	peer->owed += places;
-	peer->unsaid += places;
-	if (peer->unsaid >= gasnet.share / 2) {
-		peer->unsaid = 0;
-		/* Under the lock, so that sums arrive in their order. */
-		must(PtlPut(gasnet.small, (ptl_size_t)(uintptr_t)&peer->owed, sizeof(peer->owed),
-			PTL_NO_ACK_REQ, (ptl_process_t){.rank = rank}, PORTAL_SHARES, 0,
-			gasnet.rank * sizeof(*released), NULL, 0));
-	}
-	unlock(share_lock);
+	if (worth_telling(peer, sum_add(&peer->owed, places)))
+		sum_tell(peer, rank);
 }
 
 /* --- SEND events and slots */

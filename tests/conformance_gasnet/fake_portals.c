@@ -413,20 +413,10 @@ void fake_run(void)
 		(void)pthread_join(fibers[i].thread, NULL);
 }
 
-/* --- pthread functions of a library whose threads are fibers */
+/* --- pthread_cond_timedwait() of a library whose threads are fibers */
 
-FAKE_API int fake_trylock(pthread_mutex_t *mutex);
 FAKE_API int fake_timedwait(
 	pthread_cond_t *condition, pthread_mutex_t *mutex, const struct timespec *until);
-
-int fake_trylock(pthread_mutex_t *mutex)
-{
-	int code = pthread_mutex_trylock(mutex);
-
-	if (code != 0)
-		fake_yield();
-	return code;
-}
 
 int fake_timedwait(pthread_cond_t *condition, pthread_mutex_t *mutex, const struct timespec *until)
 {

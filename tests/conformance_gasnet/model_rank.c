@@ -272,7 +272,9 @@ void model_rank(unsigned thread)
 		attach();
 	while (!attached)
 		fake_yield();
-	gasnet_set_waitmode((int)fake_random(3));
+	/* A thread that spins while another one polls would keep the baton. */
+	CHECK(gasnet_set_waitmode(THREADS > 1 ? GASNET_WAIT_BLOCK : (int)fake_random(3)) ==
+		GASNET_OK);
 	for (unsigned i = 0; i < REQUESTS; i++) {
 		for (unsigned k = 0; k < ranks; k++) {
 			request_send((rank + k) % ranks, thread * REQUESTS + i);
@@ -286,5 +288,6 @@ void model_rank(unsigned thread)
 	while (!model_is_over(!over)) {
 		over = true;
 		CHECK(gasnet_AMPoll() == GASNET_OK);
+		fake_yield();
 	}
 }
