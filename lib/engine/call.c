@@ -12,7 +12,8 @@
  * C2. Every call ends: an answer that does not come is asked for (outgoing.c, O2), and a target
  *     that is gone, or does not know the call, fails it.
  * C3. Of a store or an atomic that fails one event tells: SEND, or ACK if SEND is not wanted. Both
- *     count. Of a fetch both SEND and REPLY tell.
+ *     count. Of a fetch both SEND and REPLY tell. A store that wants an outcome has one instead of
+ *     an ACK, whatever becomes of it.
  * C4. Memory that is not there fails a call with TIER_FAULT: SEND, before anything is sent, where
  *     data would come from it; REPLY, where they would go to it. A request of up to COPIED_MAX
  *     bytes is sent from a copy. A longer one becomes void when memory goes while it is under way:
@@ -26,6 +27,7 @@
 #include <string.h>
 
 #include <engine/amo.h>
+#include <engine/outcome.h>
 #include <engine/tiers.h>
 
 #define ALWAYS_INLINE inline __attribute__((always_inline))
@@ -198,7 +200,9 @@ static void call_conclude(struct operation *operation)
 	const struct account account = {.moved = call->moved, .offset = call->offset};
 	bool wanted = call_loads(operation) || call->want == WANT_EVENT;
 
-	if (call->verdict != TIER_SILENT) {
+	if (call->want == WANT_OUTCOME && !call_loads(operation)) {
+		outcome_answered(operation->space, operation->region, call);
+	} else if (call->verdict != TIER_SILENT) {
 		tier_count(operation->space, operation->region, kind, call->verdict, call->moved,
 			call->want == WANT_END);
 		if (wanted && !call->told && tier_wanted(operation->region, kind, call->verdict))
@@ -218,7 +222,7 @@ static void call_sent(struct operation *operation, enum tier_verdict verdict)
 	call->sent = true;
 	tier_count(operation->space, source, TIER_SEND, verdict, call->length, false);
 	if (verdict != TIER_OK && !call_loads(operation)) {
-		wanted |= call->want != WANT_EVENT;
+		wanted |= call->want != WANT_EVENT && call->want != WANT_OUTCOME;
 		call->told = wanted;
 	}
 	if (wanted)

@@ -174,7 +174,8 @@ enum call_want {
 	WANT_NOTHING,
 	WANT_EVENT, /* and a count */
 	WANT_COUNT,
-	WANT_END /* a count of messages, whatever the counter counts */
+	WANT_END,    /* a count of messages, whatever the counter counts */
+	WANT_OUTCOME /* `user` is a struct outcome (outcome.h), which is told instead */
 };
 
 struct command {

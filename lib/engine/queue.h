@@ -194,7 +194,7 @@ static inline __attribute__((always_inline)) enum queue_answer queue_take(
 	return answer;
 }
 
-/* Reader. Has the queue an event, or is it gone? */
+/* Reader. Has the queue an event or an outcome, or is it gone? */
 static inline bool queue_has_news(const struct queue_view *view)
 {
 	struct queue *queue = view->queue;
@@ -213,7 +213,7 @@ static inline bool queue_has_news(const struct queue_view *view)
 		if (word < UINT64_C(1) << EVENT_PLACE_AT)
 			return true;
 	} while (atomic_load_explicit(&queue->head, memory_order_relaxed) != head);
-	return false;
+	return atomic_load_explicit(&queue->outcomes, memory_order_relaxed);
 }
 
 /* The eventfd of a queue, -1: it has none. */
@@ -327,8 +327,9 @@ static inline void queue_publish(const struct logging *logging)
 		&logging->slot->words[EVENT_FIRST], logging->first, memory_order_release);
 }
 
-/* Wakes as many sleepers as there are events, at most, and makes the queue's descriptor readable. A
- * barrier (base/barrier.h, light) lies between the last queue_publish() and this. */
+/* Wakes as many sleepers as there are events, at most, or all for outcomes, and makes the queue's
+ * descriptor readable. A barrier (base/barrier.h, light) lies between the last queue_publish() and
+ * this. */
 void queue_ring(struct queue *queue);
 /* The queue is gone for good: handles are refused, waiters leave. */
 void queue_close(struct queue *queue);

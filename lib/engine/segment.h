@@ -236,9 +236,12 @@ static_assert(sizeof(struct attachment) == CACHE_LINE, "attachment: one line");
 #define ATTACHMENT_NO_HEADERS 4 /* in the second tier: its messages leave no headers */
 /* in the first tier: the local offset grows by the length of each header that it takes */
 #define ATTACHMENT_GROWS    8
-#define ATTACHMENT_OPTIONS  15
 #define ATTACHMENT_UNLINKED 16 /* the poll core's: UNLINK has been logged */
 #define ATTACHMENT_HERE     32 /* of a search: for what has arrived (unexpected.h, U5) */
+/* with ONCE, in the first tier: `user` is a struct outcome, which is told of a store instead of a
+ * PUT event */
+#define ATTACHMENT_OUTCOME 64
+#define ATTACHMENT_OPTIONS (15 | ATTACHMENT_OUTCOME)
 
 /* Whom an access control entry admits (access.h), the poll core's: what a message must bring, and
  * ones where that counts. */
@@ -373,6 +376,15 @@ static inline uint64_t slot_word(uint64_t position)
 
 enum { WATCH_NONE, WATCH_RAISED, WATCH_LOWERING, WATCH_ARMED };
 
+/* What became of a message, in memory of the program's: outcome.h. */
+struct outcome {
+	uint8_t kind; /* the program's */
+	uint8_t verdict, tier;
+	uint32_t peer; /* rank */
+	uint64_t bits, value, requested, moved, offset;
+	struct outcome *next;
+};
+
 /* An event queue. Positions count events stored, through all lives of the queue; an event's slot is
  * its position modulo their number, but the END of a pair is in the slot of its START. tail -
  * position of the next event to take never exceeds count. */
@@ -400,6 +412,7 @@ struct queue {
 	/* shared by readers: twice the position of the next event to take; when that is the END of
 	 * a pair, twice its START's, and 1 */
 	_Alignas(CACHE_LINE) _Atomic uint64_t head;
+	_Atomic(struct outcome *) outcomes; /* newest first */
 	/* threads that wait for events, or are at its descriptor: its memory stays */
 	_Atomic uint32_t waiters;
 	/* line 2: poll core */

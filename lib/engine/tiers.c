@@ -26,6 +26,7 @@
 #include <engine/amo.h>
 #include <engine/delivery.h>
 #include <engine/logging.h>
+#include <engine/outcome.h>
 #include <engine/portal.h>
 #include <engine/tier_entry.h>
 #include <engine/triggered.h>
@@ -304,6 +305,8 @@ static ALWAYS_INLINE void request_end(struct space *space, struct region *region
 		};
 
 		tier_log(space, region_queue(region), &news, account);
+	} else if (attachment->flags & ATTACHMENT_OUTCOME) {
+		outcome_placed(space, region, verdict, account);
 	}
 	entry_settle(space, region);
 }

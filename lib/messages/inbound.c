@@ -8,10 +8,8 @@
 #include <engine/statistics.h>
 #include <wire/message.h>
 
-#define RECEIVE_LOG                                                                                \
-	(TIER_BIT(TIER_PUT) | TIER_BIT_FAILED(TIER_PUT) | TIER_BIT(TIER_PUT_KEPT) |                \
-		TIER_BIT_FAILED(TIER_PUT_KEPT))
-#define PAUSE (500 * MICROSECOND) /* before a fetch that was refused is tried again */
+#define RECEIVE_LOG (TIER_BIT(TIER_PUT_KEPT) | TIER_BIT_FAILED(TIER_PUT_KEPT))
+#define PAUSE       (500 * MICROSECOND) /* before a fetch that was refused is tried again */
 
 static bool receive_post(struct messages *messages, struct transfer *message)
 {
@@ -24,7 +22,7 @@ static bool receive_post(struct messages *messages, struct transfer *message)
 		.vector = message->vector,
 		.length = message->length,
 		.options = REGION_PUT | REGION_TRUNCATE,
-		.flags = ATTACHMENT_ONCE,
+		.flags = ATTACHMENT_ONCE | ATTACHMENT_OUTCOME,
 		.log = RECEIVE_LOG,
 		.item = message,
 	};
@@ -166,21 +164,21 @@ bool messages_abandon(struct messages *messages, struct transfer *message)
 	return given_up;
 }
 
-/* A message has come for a receive: what its event says of it. */
+/* A message has come for a receive: what is said of it. */
 static void receive_matched(
-	struct messages *messages, struct transfer *message, const struct news *news)
+	struct messages *messages, struct transfer *message, const struct outcome *outcome)
 {
-	messages->peers[news->peer].carried = true;
+	messages->peers[outcome->peer].carried = true;
 	message->acknowledged = true;
-	message->peer = news->peer;
-	message->bits = news->bits;
-	message->value = news->value;
-	message->data = news->offset;
-	message->marked = (news->value & VALUE_MARKED) != 0;
-	message->whole = news->requested;
-	message->result = news->requested > message->length ? TRANSFER_CUT : TRANSFER_DONE;
-	if (news->requested < message->length)
-		message->length = news->requested;
+	message->peer = outcome->peer;
+	message->bits = outcome->bits;
+	message->value = outcome->value;
+	message->data = outcome->offset;
+	message->marked = (outcome->value & VALUE_MARKED) != 0;
+	message->whole = outcome->requested;
+	message->result = outcome->requested > message->length ? TRANSFER_CUT : TRANSFER_DONE;
+	if (outcome->requested < message->length)
+		message->length = outcome->requested;
 }
 
 /* M6. A receive that fetches counts as posted until it has its data. */
@@ -200,13 +198,13 @@ static void receive_fail(
 	receive_finish(messages, message, TRANSFER_FAILED);
 }
 
-void receive_placed(struct messages *messages, struct transfer *message, const struct news *news)
+void receive_placed(struct messages *messages, struct transfer *message)
 {
-	receive_matched(messages, message, news);
-	if (news->verdict == TIER_OK)
+	receive_matched(messages, message, &message->outcome);
+	if (message->outcome.verdict == TIER_OK)
 		receive_finish(messages, message, message->result);
 	else
-		receive_fail(messages, message, news->verdict);
+		receive_fail(messages, message, message->outcome.verdict);
 }
 
 static void fetch_later(struct messages *messages, struct transfer *message)
@@ -255,9 +253,14 @@ bool receives_ended(const struct messages *messages, uint32_t peer)
 
 void receive_kept(struct messages *messages, struct transfer *message, const struct news *news)
 {
+	const struct outcome outcome = {.peer = news->peer,
+		.bits = news->bits,
+		.value = news->value,
+		.requested = news->requested,
+		.offset = news->offset};
 	bool here;
 
-	receive_matched(messages, message, news);
+	receive_matched(messages, message, &outcome);
 	credit_count(messages, message->peer);
 	if (news->verdict != TIER_OK) {
 		receive_fail(messages, message, news->verdict);

@@ -8,6 +8,7 @@
 
 #include <base/clock.h>
 #include <base/log.h>
+#include <engine/outcome.h>
 #include <engine/statistics.h>
 #include <wire/message.h>
 
@@ -420,9 +421,7 @@ static void block_heard(struct messages *messages, struct block *block, const st
 static void receive_heard(
 	struct messages *messages, struct transfer *message, const struct news *news)
 {
-	if (news->event == TIER_PUT)
-		receive_placed(messages, message, news);
-	else if (news->event == TIER_PUT_KEPT)
+	if (news->event == TIER_PUT_KEPT)
 		receive_kept(messages, message, news);
 	else
 		receive_fetched(messages, message, news);
@@ -456,10 +455,7 @@ static void news_handle(struct messages *messages, const struct news *news)
 	messages->told_of += news->event == TIER_PUT || news->event == TIER_PUT_KEPT;
 	switch (*(const uint8_t *)item) {
 	case ITEM_SEND:
-		if (news->event == TIER_GET)
-			send_fetched(messages, item, news);
-		else
-			send_acknowledged(messages, item, news);
+		send_fetched(messages, item, news);
 		break;
 	case ITEM_RECEIVE:
 		receive_heard(messages, item, news);
@@ -469,9 +465,6 @@ static void news_handle(struct messages *messages, const struct news *news)
 		break;
 	case ITEM_TAKEN:
 		taken_heard(messages, item, news);
-		break;
-	case ITEM_SLOT:
-		slot_acknowledged(messages, item, news);
 		break;
 	case ITEM_CHUNK:
 		chunk_fetched(messages, item, news);
@@ -507,6 +500,36 @@ static void news_handle(struct messages *messages, const struct news *news)
 	}
 }
 
+static void outcome_handle(struct messages *messages, struct outcome *outcome)
+{
+	void *item = outcome;
+
+	if (outcome->kind == ITEM_SLOT) {
+		slot_acknowledged(messages, item);
+	} else if (outcome->kind == ITEM_SEND) {
+		send_acknowledged(messages, item);
+	} else {
+		messages->told_of++;
+		receive_placed(messages, item);
+	}
+}
+
+static unsigned outcomes_run(struct messages *messages)
+{
+	struct outcome *outcome = outcomes_take(messages->queue.queue);
+	unsigned count = 0;
+
+	while (outcome) {
+		struct outcome *next = outcome->next; /* the object may be its owner's now */
+
+		outcome_handle(messages, outcome);
+		outcome = next;
+		count++;
+	}
+	return count;
+}
+
+/* What became of messages before an event was logged comes before the event. */
 unsigned events_run(struct messages *messages)
 {
 	unsigned count = 0;
@@ -515,6 +538,7 @@ unsigned events_run(struct messages *messages)
 	for (;;) {
 		enum queue_answer answer = queue_take_oldest(&messages->queue, news_copy, &news);
 
+		count += outcomes_run(messages);
 		if (answer == QUEUE_EVENT_AFTER_GAP)
 			messages->options.failed(messages->options.owner, messages->options.self,
 				"has lost events, because its queue was full");

@@ -31,10 +31,11 @@
  *     larger when half of it is in use and spare headers are left, and the ACK of a message that
  *     was kept says how large it is: so a program that makes no calls stops nobody as long as there
  *     is memory.
- * M6. No event is lost: receives linked, messages without an ACK and fetches are bounded by
- *     RECEIVES_MAX and SENDS_MAX, and the Portal that peers fetch from refuses rather than fill the
- *     queue; a fetch that is refused is tried again. One of what is not there is answered with no
- *     bytes, by an entry behind all others, and disables nothing.
+ * M6. A message that was placed, and an ACK, is told by an outcome (engine/outcome.h), all else by
+ *     an event. No event is lost: receives linked and fetches are bounded by RECEIVES_MAX and
+ *     SENDS_MAX, and the Portal that peers fetch from refuses rather than fill the queue; a fetch
+ *     that is refused is tried again. One of what is not there is answered with no bytes, by an
+ *     entry behind all others, and disables nothing.
  * M7. done() is called once for each message that was not cancelled, and the message is the
  *     caller's again.
  *
@@ -95,7 +96,10 @@ enum messages_kind {
 
 /* A message that is sent or received, in the caller's memory. */
 struct transfer {
-	uint8_t kind; /* enum messages_kind; as what follows, the library's */
+	union {
+		uint8_t kind; /* enum messages_kind; as what follows, the library's */
+		struct outcome outcome;
+	};
 	bool synchronous;
 	bool late;   /* a short send: it is done when it was delivered */
 	bool marked; /* `data` means something */

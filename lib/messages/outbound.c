@@ -156,7 +156,7 @@ static void store_post(struct messages *messages, struct transfer *message, uint
 		.length = message->length,
 		.user = item_name(item),
 		.message = MESSAGE_STORE,
-		.want = WANT_EVENT};
+		.want = WANT_OUTCOME};
 
 	messages->peers[message->peer].flying++;
 	messages->flying++;
@@ -388,23 +388,23 @@ void sends_resume(struct messages *messages)
 /* What an ACK says of a message. *fetches: the target fetches it, or has. If the peer is lost (M9),
  * this message is not among those that have their ACK: its caller ends it. */
 static enum transfer_result acknowledged(struct messages *messages, uint32_t peer, uint64_t length,
-	bool synchronous, bool fetched, const struct news *news, bool *fetches)
+	bool synchronous, bool fetched, const struct outcome *outcome, bool *fetches)
 {
 	struct peer *to = &messages->peers[peer];
 
 	messages->flying--;
 	to->flying--;
 	*fetches = false;
-	if (news->verdict != TIER_OK) {
-		peer_lose(messages, peer, news->verdict);
+	if (outcome->verdict != TIER_OK) {
+		peer_lose(messages, peer, outcome->verdict);
 		return TRANSFER_FAILED;
 	}
-	if (news->tier == 0)
+	if (outcome->tier == 0)
 		return TRANSFER_DONE;
 	to->kept++;
-	if (news->offset > to->share && news->offset <= UINT32_MAX)
-		to->share = news->offset;
-	*fetches = synchronous || news->moved < length;
+	if (outcome->offset > to->share && outcome->offset <= UINT32_MAX)
+		to->share = outcome->offset;
+	*fetches = synchronous || outcome->moved < length;
 	if (!*fetches || fetched || !to->failed)
 		return TRANSFER_DONE;
 	/* A peer that was dismissed meanwhile fetches no more. */
@@ -412,19 +412,19 @@ static enum transfer_result acknowledged(struct messages *messages, uint32_t pee
 	return TRANSFER_FAILED;
 }
 
-void slot_acknowledged(struct messages *messages, struct slot *slot, const struct news *news)
+void slot_acknowledged(struct messages *messages, struct slot *slot)
 {
 	enum transfer_result result = acknowledged(messages, slot->chunk->peer, slot->length,
-		slot->synchronous, slot->fetched, news, &slot->kept);
+		slot->synchronous, slot->fetched, &slot->outcome, &slot->kept);
 
 	slot->acknowledged = true;
 	slot_settle(messages, slot, result);
 }
 
-void send_acknowledged(struct messages *messages, struct transfer *message, const struct news *news)
+void send_acknowledged(struct messages *messages, struct transfer *message)
 {
 	enum transfer_result result = acknowledged(messages, message->peer, message->length,
-		message->synchronous, message->fetched, news, &message->kept);
+		message->synchronous, message->fetched, &message->outcome, &message->kept);
 
 	message->acknowledged = true;
 	/* A peer that does not fetch has no business with the buffer any more; one that does all

@@ -40,7 +40,10 @@ enum { WORD_CREDIT, WORD_USER, WORD_ALIVE };
 struct chunk;
 
 struct slot {
-	uint8_t kind;
+	union {
+		uint8_t kind;
+		struct outcome outcome; /* of its ACK */
+	};
 	bool used, synchronous, acknowledged, kept, fetched;
 	uint32_t index;
 	uint64_t length;
@@ -237,9 +240,8 @@ void chunks_retire(struct messages *messages);
 /* Is nothing under way that was sent to a peer which failed? */
 bool sends_ended(const struct peer *peer);
 bool send_abandon(struct messages *messages, struct transfer *message);
-void slot_acknowledged(struct messages *messages, struct slot *slot, const struct news *news);
-void send_acknowledged(
-	struct messages *messages, struct transfer *message, const struct news *news);
+void slot_acknowledged(struct messages *messages, struct slot *slot);
+void send_acknowledged(struct messages *messages, struct transfer *message);
 void chunk_fetched(struct messages *messages, struct chunk *chunk, const struct news *news);
 void send_fetched(struct messages *messages, struct transfer *message, const struct news *news);
 
@@ -276,7 +278,7 @@ void receive_start(struct messages *messages, struct transfer *message);
 void fetch_post(struct messages *messages, struct transfer *message, uint64_t length);
 void receives_resume(struct messages *messages);
 void fetches_resume(struct messages *messages);
-void receive_placed(struct messages *messages, struct transfer *message, const struct news *news);
+void receive_placed(struct messages *messages, struct transfer *message);
 void receive_kept(struct messages *messages, struct transfer *message, const struct news *news);
 void receive_fetched(struct messages *messages, struct transfer *message, const struct news *news);
 

@@ -200,7 +200,7 @@ int keys_offer(uint64_t endpoint, uint64_t key, void *memory, size_t length)
 	return code;
 }
 
-struct outcome {
+struct key_outcome {
 	struct queue_view queue;
 	uint32_t end; /* the kind that is waited for, or the one after it: it failed */
 	uint32_t kind;
@@ -211,7 +211,7 @@ struct outcome {
 static void outcome_copy(
 	const struct event_slot *slot, uint32_t attributes, uint32_t second, void *to)
 {
-	struct outcome *outcome = to;
+	struct key_outcome *outcome = to;
 
 	outcome->kind = EVENT_KIND(attributes) + second;
 	outcome->fail = EVENT_FAIL(attributes);
@@ -220,7 +220,7 @@ static void outcome_copy(
 
 static bool outcome_look(void *context)
 {
-	struct outcome *outcome = context;
+	struct key_outcome *outcome = context;
 	enum queue_answer answer;
 
 	do
@@ -237,7 +237,8 @@ static int move_run(const struct visit *visit, struct command *move, const void 
 {
 	uint64_t handle = queues[visit->interface - interfaces];
 	struct queue *queue = segment_queue(visit->segment, handle_index(handle));
-	struct outcome outcome = {.queue = queue_view(visit->segment, queue, handle), .end = end};
+	struct key_outcome outcome = {
+		.queue = queue_view(visit->segment, queue, handle), .end = end};
 	uint32_t log = EVENT_BIT(end) | EVENT_BIT(end == EVENT_ACK ? EVENT_SEND_START : end + 1);
 	struct command bind = {.kind = COMMAND_REGION_BIND};
 	struct command unlink = {.kind = COMMAND_REGION_UNLINK};

@@ -4,6 +4,7 @@
 
 #include <base/handle.h>
 #include <engine/amo.h>
+#include <engine/outcome.h>
 
 #include "fake_transport.h"
 #include "rig.h"
@@ -12,6 +13,7 @@ struct caller {
 	struct rig *rig, *space;
 	uint64_t queue, counter, descriptor;
 	char memory[64];
+	struct outcome outcome;
 };
 
 static const char data[64] = "what the other side has";
@@ -67,7 +69,7 @@ static struct fake_sent *begin(struct caller *caller, unsigned message, enum cal
 			.value = 11,
 			.local = 8,
 			.length = 20,
-			.user = 42,
+			.user = want == WANT_OUTCOME ? (uintptr_t)&caller->outcome : 42,
 			.message = (uint8_t)message,
 			.want = (uint8_t)want,
 		});
@@ -257,6 +259,56 @@ static void failure__is_told_once_and_counted_for_both(void **state)
 		rig_news(caller->space, caller->queue, TIER_SEND).verdict, TIER_UNDELIVERABLE);
 	rig_no_event(caller->space, caller->queue);
 	expect_count(caller, 0, 6);
+}
+
+/* The outcome that comes next, and no other. */
+static const struct outcome *outcome_next(struct caller *caller)
+{
+	struct outcome *next =
+		outcomes_take(segment_queue(caller->space->segment, handle_index(caller->queue)));
+
+	assert_ptr_equal(next, &caller->outcome);
+	assert_null(next->next);
+	return next;
+}
+
+/* C3 */
+static void outcome__is_told_instead_of_an_event(void **state)
+{
+	struct caller *caller = *state;
+	struct fake_sent *sent;
+	struct message_header answer;
+
+	caller->descriptor = describe(caller, TIER_BIT(TIER_SEND) | TIER_BIT_FAILED(TIER_SEND));
+	for (int early = 0; early < 2; early++) {
+		const struct queue_view view = queue_view(caller->space->segment,
+			segment_queue(caller->space->segment, handle_index(caller->queue)),
+			caller->queue);
+
+		sent = begin(caller, MESSAGE_STORE, WANT_OUTCOME);
+		answer = answer_to(sent, 15);
+		answer.detail = MESSAGE_TIER;
+		if (!early)
+			fake_finish(sent, TRANSPORT_OK);
+		arrive(&answer);
+		if (early)
+			fake_finish(sent, TRANSPORT_DEAD);
+		assert_true(queue_has_news(&view));
+		assert_int_equal(outcome_next(caller)->verdict, TIER_OK);
+		assert_int_equal(caller->outcome.tier, 1);
+		assert_int_equal(caller->outcome.moved, 15);
+		assert_int_equal(caller->outcome.offset, 5);
+		assert_false(queue_has_news(&view));
+	}
+	sent = begin(caller, MESSAGE_STORE, WANT_OUTCOME);
+	fake_finish(sent, TRANSPORT_DEAD);
+	assert_int_equal(outcome_next(caller)->verdict, TIER_UNDELIVERABLE);
+	sent = begin(caller, MESSAGE_STORE, WANT_OUTCOME);
+	assert_false(engine_space_close(caller->rig->engine, 4));
+	fake_finish(sent, TRANSPORT_DEAD); /* whose memory is no more */
+	assert_null(
+		outcomes_take(segment_queue(caller->space->segment, handle_index(caller->queue))));
+	rig_no_event(caller->space, caller->queue);
 }
 
 static void load__places_what_the_answer_brings(void **state)
@@ -551,6 +603,7 @@ int main(void)
 		test(want__says_what_an_acknowledgement_does),
 		test(refusal__is_told_by_the_acknowledgement),
 		test(failure__is_told_once_and_counted_for_both),
+		test(outcome__is_told_instead_of_an_event),
 		test(load__places_what_the_answer_brings),
 		test(load__takes_no_more_than_it_asked_for),
 		test(answer__with_a_verdict_of_its_own_is_a_failure),

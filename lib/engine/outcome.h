@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* outcome.h - ends of stores that are told without an event: the poll core writes into an object of
+ * the program's what became of a message, and hands it over in a list of its queue, which readers
+ * take as a whole. An object of its own for each message costs less than a place in a queue, is
+ * mostly in a cache, and cannot be lost.
+ *
+ *     poll core                                     reader, under a lock of its own
+ *     object                      (plain)
+ *     next, outcomes              (release A)  -->  outcomes: NULL            (acquire A)
+ *
+ * An object is in the list once: its message has one end. It is the program's again when it has
+ * been taken. A queue whose space closes gets no more.
+ */
+#ifndef ENGINE_OUTCOME_H
+#define ENGINE_OUTCOME_H
+
+#include <engine/queue.h>
+#include <engine/state.h>
+
+/* An outcome that has been written comes into the list. */
+static inline void outcome_publish(
+	struct space *space, struct queue *queue, struct outcome *outcome)
+{
+	outcome->next = atomic_load_explicit(&queue->outcomes, memory_order_relaxed);
+	/* A. Nobody else puts anything in, so what is found again has not been away. */
+	while (!atomic_compare_exchange_weak_explicit(&queue->outcomes, &outcome->next, outcome,
+		memory_order_release, memory_order_relaxed))
+		;
+	engine_touch(space, queue);
+}
+
+/* A store has come to an entry with ATTACHMENT_OUTCOME. */
+static inline void outcome_placed(struct space *space, const struct region *region,
+	enum tier_verdict verdict, const struct account *account)
+{
+	struct outcome *outcome = (struct outcome *)(uintptr_t)region->user;
+	struct queue *queue = region_queue(region);
+
+	if (!queue || space->closing)
+		return;
+	outcome->verdict = (uint8_t)verdict;
+	outcome->peer = account->nid;
+	outcome->bits = account->match_bits;
+	outcome->value = account->value;
+	outcome->requested = account->requested;
+	outcome->offset = account->offset;
+	outcome_publish(space, queue, outcome);
+}
+
+/* A store with WANT_OUTCOME has been answered, or will not be. */
+static inline void outcome_answered(
+	struct space *space, const struct region *region, const struct call_state *call)
+{
+	struct outcome *outcome = (struct outcome *)(uintptr_t)call->user;
+	struct queue *queue = region_queue(region);
+
+	if (!queue || space->closing)
+		return;
+	outcome->verdict = call->verdict;
+	outcome->tier = call->tier;
+	outcome->moved = call->moved;
+	outcome->offset = call->offset;
+	outcome_publish(space, queue, outcome);
+}
+
+/* Reader. All that are in the list, oldest first. */
+static inline struct outcome *outcomes_take(struct queue *queue)
+{
+	struct outcome *newest, *oldest = NULL;
+
+	if (!atomic_load_explicit(&queue->outcomes, memory_order_relaxed))
+		return NULL;
+	newest = atomic_exchange_explicit(&queue->outcomes, NULL, memory_order_acquire);
+	while (newest) {
+		struct outcome *next = newest->next;
+
+		newest->next = oldest;
+		oldest = newest;
+		newest = next;
+	}
+	return oldest;
+}
+
+#endif
