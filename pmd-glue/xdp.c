@@ -27,8 +27,8 @@
 #define XDP_FRAME_HUGE 3542u
 /* A worker of the kernel gives the queue of a closed socket back a while later, also that of a
  * process that ended. */
-#define LINGERS       SECOND
-#define TRIES         20u
+#define LINGERS       (5 * SECOND)
+#define TRIES         100u
 #define SOCKETS_MAX   256u /* of a kind in this process */
 #define LINK_INTERVAL (100 * MILLISECOND)
 

@@ -33,6 +33,7 @@ import many
 
 USER = 65534  # nobody
 UP_TIMES, DOWN_TIME = (0.1, 0.5), 0.05  # s: retransmission waits as long again as the network was away
+DOUBLED = 50  # kills while the same messages are on their way, after which the times between two kills are twice as long
 KILLS_LEAST, KILLS_MOST = 2, 300  # in all, and while the same messages are on their way
 STOPS_MOST = 20  # times that all messages are sent, until each posternd was stopped in the midst of them
 START_TIME = 60  # s
@@ -129,7 +130,7 @@ def restarted(program, device, wanted):
         nonlocal count
         before = count
         while any(process.words.empty() for process in exchange.Process.started):
-            time.sleep(random.uniform(*UP_TIMES))
+            time.sleep(random.uniform(*UP_TIMES) * 2 ** ((count - before) // DOUBLED))
             device.kill(count % 2)
             time.sleep(DOWN_TIME)
             device.start(count % 2)
