@@ -2,16 +2,13 @@
 /* library.c - the beginning: init, attach, handlers; queries, errors, locks. */
 #include "state.h"
 
-#include <execinfo.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #define HANDLER_FIRST 128u
 #define HANDLERS      128u
-#define FRAMES        64 /* of a backtrace */
 
 struct gasnet gasnet = {.wait_mode = GASNET_WAIT_SPINBLOCK};
 void (*gasnet_client_attach_hook)(void *, uintptr_t);
@@ -46,14 +43,13 @@ void complain(const char *format, ...)
 
 void fatal(const char *format, ...)
 {
-	void *frames[FRAMES];
 	va_list arguments;
 
 	va_start(arguments, format);
 	say(format, arguments);
 	va_end(arguments);
 	if (gasnet.traces)
-		backtrace_symbols_fd(frames, backtrace(frames, FRAMES), STDERR_FILENO);
+		backtrace_write();
 	if (gasnet.freezes)
 		freeze();
 	abort();

@@ -150,6 +150,7 @@ uint64_t environment_number(const char *name, uint64_t fallback, bool size);
 bool environment_lists(const char *name, const char *signal);
 /* Stops the process, for a debugger, until SIGCONT. */
 void freeze(void);
+void backtrace_write(void);
 
 /* start.c. Returns false after a line on standard error. */
 bool start_join(void);

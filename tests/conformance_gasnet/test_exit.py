@@ -152,8 +152,93 @@ class Exit(unittest.TestCase):
     def test_an_error_has_a_backtrace(self):
         self.leaves(SEQ, "leave-put-outside", 134, "libgasnet-postern-seq.so", GASNET_BACKTRACE="1")
 
+    def errors_of(self, **variables):
+        """Standard error of a job that leaves at once."""
+        with self.start(SEQ, "leave-quietly", **variables) as job:
+            _, errors = job.communicate(timeout=TIMEOUT)
+            self.assertEqual(job.returncode, 0, errors)
+            self.none_left(job.pid)
+        return errors
+
     def test_variables_that_have_no_effect_are_told(self):
-        self.leaves(SEQ, "leave-unattached", 3, "GASNET_STATSFILE has no effect", GASNET_STATSFILE="file")
+        for name, value in (("STATSFILE", "file"), ("MAX_THREADS", "8"), ("TMPDIR", "/tmp"), ("BARRIER", "AMCENTRAL"), ("BACKTRACE_TYPE", "GDB,GSTACK")):
+            with self.subTest(name):
+                self.assertEqual(self.errors_of(**{f"GASNET_{name}": value}).count(f"gasnet: rank 0: GASNET_{name} has no effect"), 1)
+        self.assertNotIn("has no effect", self.errors_of(GASNET_BARRIER="dissem", GASNET_BACKTRACE_TYPE="GDB, execinfo"))
+
+    def test_yes_and_no(self):
+        for word in ("1", "y", "Y", "yes", "YES", "True", "t", "ON"):
+            with self.subTest(word):
+                errors = self.errors_of(GASNET_FS_SYNC=word, GASNET_VERBOSEENV=word)
+                self.assertIn("GASNET_FS_SYNC = YES\n", errors)
+                self.assertNotIn("neither", errors)
+        for word in ("0", "n", "N", "no", "No", "false", "F", "off", "OFF"):
+            with self.subTest(word):
+                errors = self.errors_of(GASNET_FS_SYNC=word, GASNET_VERBOSEENV="1")
+                self.assertIn("GASNET_FS_SYNC = NO\n", errors)
+                self.assertNotIn("neither", errors)
+                self.assertNotIn("ENV parameter", self.errors_of(GASNET_VERBOSEENV=word))
+        for word in ("2", "yess", "ye", "nope", "01", " yes"):
+            with self.subTest(word):
+                errors = self.errors_of(GASNET_FS_SYNC=word, GASNET_VERBOSEENV="1")
+                self.assertIn(f"GASNET_FS_SYNC={word} is neither yes nor no", errors)
+                self.assertIn("GASNET_FS_SYNC = NO\n", errors)
+
+    def test_a_signal_asks_for_a_backtrace(self):
+        with self.start(SEQ, "wait", GASNET_BACKTRACE_SIGNAL="usr2", GASNET_BACKTRACE_NODES="7,1-1") as job:
+            self.addCleanup(job.kill)
+            ranks = [int(job.stdout.readline()) for _ in range(3)]
+            for pid in ranks:
+                os.kill(pid, signal.SIGUSR2)
+            for line in job.stderr:
+                if "gasnet_ranks_seq" in line:
+                    break
+                self.assertNotRegex(line, "rank [02]:")
+            self.assertTrue(all(alive(pid) for pid in ranks))
+            job.kill()
+            job.communicate(timeout=TIMEOUT)
+            self.none_left(job.pid)
+
+    def test_a_signal_stops_a_rank(self):
+        with self.start(SEQ, "wait", GASNET_FREEZE_SIGNAL="SIGUSR1") as job:
+            self.addCleanup(job.kill)
+            ranks = [int(job.stdout.readline()) for _ in range(3)]
+            os.kill(ranks[0], signal.SIGUSR1)
+            self.assertIn(f"process {ranks[0]} waits for a debugger, or SIGCONT", job.stderr.readline())
+            until = time.monotonic() + TIMEOUT
+            while state(ranks[0]) != "T":
+                self.assertLess(time.monotonic(), until, "it does not stop")
+                time.sleep(0.05)
+            os.kill(ranks[0], signal.SIGCONT)
+            while state(ranks[0]) == "T":
+                self.assertLess(time.monotonic(), until, "it does not go on")
+                time.sleep(0.05)
+            self.assertTrue(all(alive(pid) for pid in ranks))
+            job.kill()
+            job.communicate(timeout=TIMEOUT)
+            self.none_left(job.pid)
+
+    def test_signals_and_ranks_that_are_none_are_told(self):
+        for name in ("FREEZE", "BACKTRACE"):
+            for word in ("SIGSEGV", "KILL", "QUIT", "10", "SIGUSR", "no"):
+                with self.subTest(word):
+                    self.assertIn(f"GASNET_{name}_SIGNAL={word} is no signal that can be used", self.errors_of(**{f"GASNET_{name}_SIGNAL": word}))
+        for word in ("x", "1-", "1,,2", "-1", "1 2"):
+            with self.subTest(word):
+                self.assertIn(f"GASNET_BACKTRACE_NODES={word} is no list of ranks", self.errors_of(GASNET_BACKTRACE_NODES=word))
+        for word in ("*", "0", "0-2,5", "9"):
+            with self.subTest(word):
+                self.assertEqual("", self.errors_of(GASNET_BACKTRACE_NODES=word))
+
+    def test_a_rank_without_backtraces(self):
+        self.leaves(SEQ, "leave-put-outside", 134, "libgasnet-postern-seq.so", GASNET_BACKTRACE="1", GASNET_BACKTRACE_NODES="0")
+        with self.start(SEQ, "leave-put-outside", GASNET_BACKTRACE="1", GASNET_BACKTRACE_NODES="1,2") as job:
+            _, errors = job.communicate(timeout=TIMEOUT)
+            self.assertEqual(job.returncode, 134)
+            self.assertNotIn("libgasnet-postern-seq.so", errors)
+            self.none_left(job.pid)
+
+    def test_variables_are_shown(self):
         self.leaves(SEQ, "leave-unattached", 3, "GASNET_FS_SYNC = YES", GASNET_FS_SYNC="y", GASNET_VERBOSEENV="1")
         self.leaves(SEQ, "leave-unattached", 3, "GASNET_BACKTRACE = NO", GASNET_BACKTRACE="0", GASNET_VERBOSEENV="1")
 
