@@ -29,7 +29,8 @@ static const struct {
 	[LIBRARY_PORTALS3] = {"portals3", "Portals 3.2", NULL, NULL, MEASURES_COMMON},
 	[LIBRARY_PORTALS4] = {"portals4", "Portals 4", "postern-perf-portals4.so", "postern-utils",
 		MEASURES_COMMON | BIT(MEASURE_FETCH_LATENCY) | BIT(MEASURE_TRIGGERED_LATENCY) |
-			BIT(MEASURE_COUNTED_RATE)},
+			BIT(MEASURE_COUNTED_RATE) | BIT(MEASURE_PUT_LATENCY) |
+			BIT(MEASURE_PUT_BANDWIDTH)},
 	[LIBRARY_MX] = {"mx", "MX", "postern-perf-mx.so", "postern-mx",
 		BIT(MEASURE_LATENCY) | BIT(MEASURE_RATE) | BIT(MEASURE_BANDWIDTH) |
 			BIT(MEASURE_UNEXPECTED_RATE) | BIT(MEASURE_OVERLAP_SEND) |
@@ -37,6 +38,10 @@ static const struct {
 			BIT(MEASURE_KEPT_LATENCY)},
 	[LIBRARY_FI] = {"fi", "libfabric", "postern-perf-fi.so", "libpostern-fi",
 		BIT(MEASURE_LATENCY) | BIT(MEASURE_RATE) | BIT(MEASURE_BANDWIDTH)},
+	[LIBRARY_GASNET] = {"gasnet", "GASNet", "postern-perf-gasnet.so", "libgasnet-postern0",
+		BIT(MEASURE_LATENCY) | BIT(MEASURE_RATE) | BIT(MEASURE_BANDWIDTH) |
+			BIT(MEASURE_GET_LATENCY) | BIT(MEASURE_GET_BANDWIDTH) |
+			BIT(MEASURE_PUT_LATENCY) | BIT(MEASURE_PUT_BANDWIDTH)},
 };
 
 const char *library_name(enum library library)

@@ -8,7 +8,14 @@
 #define LIBRARY_PATH_ROOM 4224 /* PATH_MAX and a name */
 
 /* The numbers travel in control messages. */
-enum library { LIBRARY_PORTALS3, LIBRARY_PORTALS4, LIBRARY_MX, LIBRARY_FI, LIBRARY_COUNT };
+enum library {
+	LIBRARY_PORTALS3,
+	LIBRARY_PORTALS4,
+	LIBRARY_MX,
+	LIBRARY_FI,
+	LIBRARY_GASNET,
+	LIBRARY_COUNT
+};
 
 const char *library_name(enum library library);
 /* For people. */
@@ -20,7 +27,7 @@ static inline bool library_has_lists(enum library library)
 {
 	return library == LIBRARY_PORTALS3 || library == LIBRARY_PORTALS4;
 }
-/* All names, for a sentence: "portals3, portals4, mx or fi". */
+/* All names, for a sentence: "portals3, portals4 or mx". */
 void library_names(char *text, size_t room);
 
 /* The path of a file beside this program, where it was built, or in the modules' directory, where

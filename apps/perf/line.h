@@ -7,6 +7,7 @@
  *     session of Portals 3.2. One thread owns it.
  * J2. What the server sends are credits, or the answers of a latency; so an end need not tell what
  *     kind of message has come. Only when both send windows does it count credits apart.
+ * J3. A library whose processes are the ranks of a job is joined before anything else is opened.
  */
 #ifndef PERF_LINE_H
 #define PERF_LINE_H
@@ -61,6 +62,14 @@ struct line_module {
 	/* When both send windows: how many messages of the last receive() were credits. */
 	int (*credits)(struct line *line);
 	void (*close)(struct line *line);
+	/* Of a library whose processes are ranks of a job; NULL: they are not. Joins a job of two
+	 * ranks, in which messages have so many bytes at most. Returns the rank; negative if that
+	 * fails: why then has a sentence on it. */
+	int (*join)(uint64_t bytes, char *why, size_t room);
+	/* Rank 1 gives a number to rank 0, which gets it. */
+	uint64_t (*hand_over)(uint64_t number);
+	/* Both ranks are here before either returns. */
+	void (*part)(void);
 };
 
 #endif

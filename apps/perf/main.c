@@ -18,6 +18,7 @@
 #include "instrument.h"
 #include "leave.h"
 #include "options.h"
+#include "ranks.h"
 #include "report.h"
 #include "server.h"
 #include "stream.h"
@@ -296,7 +297,7 @@ static void line_interfaces_set(const struct options *options, unsigned ends)
 	unsigned devices = 1;
 	char text[SETTING_BYTES];
 
-	if (options->library == LIBRARY_PORTALS3)
+	if (options->library == LIBRARY_PORTALS3 || ranks_joined())
 		return;
 	if (!given || given[strspn(given, " \t")] == '\0')
 		given = "node";
@@ -352,10 +353,13 @@ static bool run_server(const struct options *options)
 	endpoint_open(&endpoint, interface_number(options, 1, 0), options->pid,
 		STREAM_EVENTS(options->window), options->poll);
 	counters_begin(&counters, endpoint.ni);
-	printf("Serving at %s; measure with: postern-perf --peer %s\n",
-		process_text(endpoint.id).text, process_text(endpoint.id).text);
+	if (ranks_joined())
+		ranks_tell(endpoint.id);
+	else
+		printf("Serving at %s; measure with: postern-perf --peer %s\n",
+			process_text(endpoint.id).text, process_text(endpoint.id).text);
 	fflush(stdout);
-	server = server_open(&endpoint, options->window, options->library, false);
+	server = server_open(&endpoint, options->window, options->library, ranks_joined());
 	well = server_run(server, options->once);
 	server_close(server);
 	if (options->stats)
@@ -363,6 +367,24 @@ static bool run_server(const struct options *options)
 	endpoint_close(&endpoint);
 	PtlFini();
 	return well;
+}
+
+/* Rank 1 of a job serves, and is as silent as a server in the client's own process; rank 0 is the
+ * client. */
+static void job_enter(struct options *options)
+{
+	const struct agenda agenda = agenda_make(options);
+
+	line_interfaces_set(options, 1);
+	if (ranks_join(options->library, agenda.largest) == 0) {
+		options->mode = MODE_CLIENT;
+		options->servers[options->server_count++] = ranks_hear();
+		return;
+	}
+	options->mode = MODE_SERVER;
+	options->once = true;
+	options->stats = false;
+	options->trace = NULL;
 }
 
 /* The application's thread, which is this one, onto the first CPU; poll threads onto those that
@@ -398,12 +420,15 @@ int main(int count, char **words)
 	if (options.mode == MODE_CARD)
 		return card_print(&options);
 	cores_take(&options);
+	if (options.library == LIBRARY_GASNET)
+		job_enter(&options);
 	tracing_begin(options.trace);
 	if (options.mode == MODE_SERVER)
 		well = run_server(&options);
 	else
 		run_client(&options);
 	tracing_end();
+	ranks_part();
 	leave_begin();
 	leave(well ? 0 : EXIT_RUN);
 }

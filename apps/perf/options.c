@@ -44,7 +44,7 @@ static const struct option_row {
 	{'p', ANY_SIDE, "pid", "PID", "own process id (a server's default is 1)"},
 	{'l', ANY_SIDE, "library", "NAME",
 		"the library to measure, also for a server: portals3 (default), portals4, "
-		"mx, fi"},
+		"mx, fi, gasnet"},
 	{'z', OF_CLIENT, "sizes", "LIST",
 		"message sizes: 8,64K or 1..4M (each power of two) or both (default 1..4M; 8 for "
 		"rate and with --depth, --peers or --faults)"},
@@ -106,6 +106,7 @@ static const char help_before[] =
 	"Usage: postern-perf [OPTION...] [MEASURE...]\n"
 	"       postern-perf --server [OPTION...]\n"
 	"       postern-perf --peer NID:PID [OPTION...] [MEASURE...]\n"
+	"       postern-run -n 2 postern-perf --library gasnet [OPTION...] [MEASURE...]\n"
 	"       postern-perf --card [OPTION...]\n"
 	"\n"
 	"Measures how fast Portals messages go from one process to another. Without --server and\n"
@@ -124,8 +125,11 @@ static const char help_before[] =
 	"  fetch-latency      round trip of a fetching addition to 8 bytes\n"
 	"  triggered-latency  as latency, answered by puts that wait for a counter\n"
 	"  counted-rate       small puts per second that are counted, without events\n"
-	"The last two use lists without matching, unless --depth gives lists a length. A process\n"
-	"has at most two interfaces of Portals 4, so --peers needs servers named by --peer, and\n"
+	"  put-latency        round trip of a put that is acknowledged\n"
+	"  put-bandwidth      bytes per second of puts that are acknowledged\n"
+	"triggered-latency and counted-rate use lists without matching, unless --depth gives lists "
+	"a length. A process has\n"
+	"at most two interfaces of Portals 4, so --peers needs servers named by --peer, and\n"
 	"--pairs is at most 2, also with --peer.\n"
 	"With --library mx latency, rate and bandwidth, of messages, and also:\n"
 	"  unexpected-rate    small messages per second without a posted receive\n"
@@ -138,6 +142,16 @@ static const char help_before[] =
 	"With --library fi latency, rate and bandwidth, of tagged messages of libfabric, which "
 	"has\n"
 	"to find Postern's provider (fi_postern(7)): up to 4096 bytes by fi_tinject().\n"
+	"With --library gasnet the two ends are the ranks of a job, which a launcher starts; both "
+	"have\n"
+	"the same options, rank 0 measures, and PTL_FAULT takes the place of --faults:\n"
+	"  latency        half the round trip of an active message and its reply: short up to 8\n"
+	"                 bytes, medium up to 2048, then long\n"
+	"  rate           active messages per second one way\n"
+	"  bandwidth      bytes per second of active messages one way\n"
+	"  get-latency, put-latency      time of gasnet_get() and gasnet_put()\n"
+	"  get-bandwidth, put-bandwidth  bytes per second of gasnet_get_nb_bulk() and\n"
+	"                 gasnet_put_nb_bulk()\n"
 	"\n"
 	"Options:\n";
 
@@ -456,8 +470,22 @@ static void lines_check(const struct options *options, uint64_t given)
 				library_name(options->library), LINES_MAX);
 }
 
+/* The ranks of a job find each other by the job, and both read these options. */
+static void job_check(const struct options *options, uint64_t given)
+{
+	if (options->library != LIBRARY_GASNET)
+		return;
+	if (options->mode != MODE_LOCAL)
+		complain_usage("--library gasnet has no --server and no --peer: start two ranks, "
+			       "as postern-run -n 2 postern-perf --library gasnet does.");
+	if (has(given, 'f') || has(given, 'C'))
+		complain_usage("--faults and --cores are not for the ranks of a job; set PTL_FAULT "
+			       "or PTL_POLL_CORE.");
+}
+
 static void library_check(const struct options *options, uint64_t given)
 {
+	job_check(options, given);
 	for (unsigned i = 0; i < options->depths.count; i++)
 		if (library_has_lists(options->library) && options->depths.items[i] > DEPTH_MAX)
 			complain_usage("--depth takes numbers from 1 to 64K, not %llu.",

@@ -4,6 +4,7 @@
  *     latency, rate, bandwidth, bidirectional
  *                                puts into a matching list, with an event at the target
  *     get-...                    gets from a matching list, until their REPLY
+ *     put-latency, put-bandwidth puts into a matching list, until their ACK
  *     fetch-latency              a fetching addition to 8 bytes, until its REPLY
  *     triggered-latency          puts into a non-matching list, counted; the server's answers are
  *                                triggered puts, which were given before
@@ -33,7 +34,7 @@ struct line {
 	ptl_handle_eq_t queue;
 	ptl_handle_ct_t landed;
 	ptl_handle_md_t load;  /* what is put, or added */
-	ptl_handle_md_t reply; /* where replies go */
+	ptl_handle_md_t reply; /* where replies go, and what is put to be acknowledged */
 	ptl_pt_index_t portal;
 	ptl_pt_index_t credit_portal;
 	ptl_process_t other;
@@ -263,6 +264,11 @@ static void line_send(struct line *line)
 			PtlFetchAtomic(line->reply, 0, line->load, 0, WORD, line->other,
 				line->target, bits_next(line), 0, NULL, 0, PTL_SUM, PTL_UINT64_T),
 			"PtlFetchAtomic");
+	else if (measure_is_acknowledged(line->request.measure))
+		need(line,
+			PtlPut(line->reply, 0, line->request.size, PTL_ACK_REQ, line->other,
+				line->target, bits_next(line), 0, NULL, 0),
+			"PtlPut");
 	else if (line->asks)
 		need(line,
 			PtlGet(line->reply, 0, line->request.size, line->other, line->target,
@@ -304,7 +310,9 @@ static int counted_receive(struct line *line)
 
 static int logged_receive(struct line *line)
 {
-	ptl_event_kind_t wanted = line->asks ? PTL_EVENT_REPLY : PTL_EVENT_PUT;
+	ptl_event_kind_t wanted = measure_is_acknowledged(line->request.measure) ? PTL_EVENT_ACK
+				  : line->asks                                   ? PTL_EVENT_REPLY
+										 : PTL_EVENT_PUT;
 	int most = measure_is_latency(line->request.measure) ? 1 : (int)line->request.messages;
 	ptl_event_t event;
 	int arrived = 0;

@@ -34,6 +34,10 @@ static const struct {
 		"Finding a request that is done, among those that are done: microseconds", NULL},
 	[MEASURE_KEPT_LATENCY] = {"kept-latency",
 		"Receiving a message that is here, among those that are: microseconds", NULL},
+	[MEASURE_PUT_LATENCY] = {"put-latency",
+		"Latency of a put and its acknowledgement: round trip, microseconds", NULL},
+	[MEASURE_PUT_BANDWIDTH] = {"put-bandwidth",
+		"Bandwidth of puts, each with its acknowledgement", NULL},
 };
 
 static const char *const positions[POSITION_COUNT] = {

@@ -23,6 +23,8 @@ enum measure {
 	MEASURE_OVERLAP_RECEIVE,
 	MEASURE_ANY_LATENCY,
 	MEASURE_KEPT_LATENCY,
+	MEASURE_PUT_LATENCY,
+	MEASURE_PUT_BANDWIDTH,
 	MEASURE_COUNT
 };
 
@@ -65,7 +67,7 @@ static inline bool measure_is_latency(enum measure measure)
 {
 	return measure == MEASURE_LATENCY || measure == MEASURE_GET_LATENCY ||
 	       measure == MEASURE_FETCH_LATENCY || measure == MEASURE_TRIGGERED_LATENCY ||
-	       measure_is_search(measure);
+	       measure == MEASURE_PUT_LATENCY || measure_is_search(measure);
 }
 
 /* How much of a message's time passes while the client computes. */
@@ -87,11 +89,19 @@ static inline bool measure_is_rate(enum measure measure)
 	       measure == MEASURE_COUNTED_RATE || measure == MEASURE_UNEXPECTED_RATE;
 }
 
-/* Does the client wait for replies? */
+/* Are puts acknowledged by the other end's library? */
+static inline bool measure_is_acknowledged(enum measure measure)
+{
+	return measure == MEASURE_PUT_LATENCY || measure == MEASURE_PUT_BANDWIDTH;
+}
+
+/* Does the client wait for replies, or acknowledgements, with which the other end's program has
+ * nothing to do? */
 static inline bool measure_gets(enum measure measure)
 {
 	return measure == MEASURE_GET_LATENCY || measure == MEASURE_GET_RATE ||
-	       measure == MEASURE_GET_BANDWIDTH || measure == MEASURE_FETCH_LATENCY;
+	       measure == MEASURE_GET_BANDWIDTH || measure == MEASURE_FETCH_LATENCY ||
+	       measure_is_acknowledged(measure);
 }
 
 /* The match bits of the next message; random: its state, not 0. */

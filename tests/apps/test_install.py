@@ -166,6 +166,8 @@ class Install(programs.Case):
         for library in ("mx", "portals4", *(["fi"] if os.environ.get("POSTERN_FI") == "yes" else [])):
             self.shell(os.path.join(self.prefix, "bin", "postern-perf"), "--library", library, "--iterations", "50", "--sizes", "8",
                        "latency", LD_LIBRARY_PATH=self.lib, FI_PROVIDER_PATH=os.path.join(self.lib, "libfabric"))
+        self.shell(os.path.join(self.prefix, "bin", "postern-run"), "-n", "2", os.path.join(self.prefix, "bin", "postern-perf"), "--library",
+                   "gasnet", "--iterations", "50", "--sizes", "8", "latency", LD_LIBRARY_PATH=self.lib)
 
     def test_the_core_is_private(self):
         version = self.shell("pkg-config", "--modversion", "postern", PKG_CONFIG_LIBDIR=os.path.join(self.lib, "pkgconfig")).strip()

@@ -296,7 +296,7 @@ class Local(programs.Case):
 class Portals4(programs.Case):
     """Messages of Portals 4, beside a control session of Portals 3.2."""
     MEASURES = ["latency", "rate", "bandwidth", "bidirectional", "get-latency", "get-rate", "get-bandwidth", "fetch-latency",
-                "triggered-latency", "counted-rate"]
+                "triggered-latency", "counted-rate", "put-latency", "put-bandwidth"]
 
     def expect_all(self, report, sizes):
         """A result for each size of each measure; fetching additions have one size."""
@@ -367,9 +367,9 @@ class Portals4(programs.Case):
     def test_its_messages_meet_faults_and_bare_frames(self):
         report = self.expect_json(programs.run(
             "postern-perf", "--library", "portals4", "--json", "--raw", "--faults", "none;drop=0.02,seed=1", "--sizes", "8",
-            "--iterations", "2000", "latency", "fetch-latency", "counted-rate"))
-        self.assertEqual([result["faults"] for result in report["results"]], ["none"] * 3 + ["drop=0.02,seed=1"] * 3)
-        for calm, lossy in zip(report["results"][:2], report["results"][3:]):
+            "--iterations", "2000", "latency", "fetch-latency", "counted-rate", "put-latency"))
+        self.assertEqual([result["faults"] for result in report["results"]], ["none"] * 4 + ["drop=0.02,seed=1"] * 4)
+        for calm, lossy in zip(report["results"][:2], report["results"][4:]):
             self.assertGreater(calm["ratio"], 0)
             self.assertGreater(lossy["latency_ns"]["max"], 0)
 
@@ -579,6 +579,48 @@ class Fi(programs.Case):
         self.assertIn("libfabric does not find the provider", done.stderr)
 
 
+class Gasnet(programs.Case):
+    """The two ranks of a job."""
+
+    MEASURES = ["latency", "rate", "bandwidth", "get-latency", "get-bandwidth", "put-latency", "put-bandwidth"]
+    WORDS = ("--library", "gasnet", "--json", "--sizes", "0,8,2K,64K", *QUICK, "all")
+
+    def job(self, *words, ranks=2, **settings):
+        return programs.run("postern-run", "-n", str(ranks), programs.program("postern-perf"), *words, **settings)
+
+    def test_every_measure(self):
+        for progress in ("both", "inline", "core"):
+            report = self.expect_json(self.job(*self.WORDS, PTL_PROGRESS=progress))
+            self.assertEqual(report["machine"]["library"], "GASNet")
+            self.assertEqual([(result["measure"], result["size"]) for result in report["results"]],
+                             [(measure, size) for measure in self.MEASURES for size in (0, 8, 2048, 65536)])
+            for result in report["results"]:
+                self.assertGreaterEqual(result["messages"], 200)
+
+    def test_frames_may_be_lost(self):
+        report = self.expect_json(self.job(*self.WORDS, PTL_FAULT="drop=0.01,seed=1", PTL_PROGRESS="inline"))
+        self.assertEqual(len(report["results"]), len(self.MEASURES) * 4)
+
+    def test_more_messages_than_a_rank_has_room_for(self):
+        self.expect_json(self.job("--library", "gasnet", "--json", "--window", "1000", *QUICK, "rate"))
+
+    def test_bare_frames_counters_and_a_trace(self):
+        path = os.path.join(self.directory, "trace.json")
+        done = self.expect_success(self.job("--library", "gasnet", "--raw", "--stats", "--trace", path, "--sizes", "8", *QUICK, "latency"))
+        self.assertIn("Latency of a message", done.stdout)
+        self.assertRegex(done.stdout, r"(?m)^# +ratio ")
+        self.assertEqual(done.stdout.count("# Counters of"), 1)
+        self.assertTrue(os.path.getsize(path) > 0)
+
+    def test_another_number_of_ranks_is_told(self):
+        alone = programs.run("postern-perf", "--library", "gasnet")
+        self.assertEqual(alone.returncode, 1)
+        self.assertIn("this one has 1: postern-run -n 2 postern-perf --library gasnet", alone.stderr)
+        three = self.job("--library", "gasnet", ranks=3)
+        self.assertEqual(three.returncode, 1)
+        self.assertIn("this one has 3", three.stderr)
+
+
 class Options(programs.Case):
     def test_a_library_beside_portals_3_needs_one_interface(self):
         self.expect_usage_error(programs.run("postern-perf", "--library", "portals4", "--server", PTL_IFACE_NAME="node;node:b"),
@@ -632,12 +674,14 @@ class Options(programs.Case):
                 (["--pairs", "2", "--peer", "1:1"], "given 1 times"),
                 (["--pairs", "33"], "--pairs takes numbers"),
                 (["--repeat", "0"], "--repeat takes a number"),
-                (["--library", "portals5"], "takes portals3, portals4, mx or fi"),
+                (["--library", "portals5"], "takes portals3, portals4, mx, fi or gasnet"),
                 (["--library", "mx", "get-rate"], "not a measure of MX"),
                 (["--library", "mx", "--depth", "8", "latency"], "not with latency"),
                 (["--library", "fi", "--depth", "8", "latency"], "not with latency"),
                 (["--library", "fi", "--peers", "2"], "leave them out"),
                 (["--library", "fi", "--faults", "drop=0.1"], "in another process"),
+                (["--library", "gasnet", "--server"], "postern-run -n 2 postern-perf --library gasnet"),
+                (["--library", "gasnet", "--faults", "drop=0.1"], "set PTL_FAULT"),
                 (["--library", "fi", "get-rate"], "not a measure of libfabric"),
                 (["--library", "mx", "--raw", "overlap-send"], "nothing to compare overlap-send with"),
                 (["--library", "mx", "--sizes", "4G"], "less than 4G bytes"),
