@@ -55,6 +55,9 @@ struct space_options {
 	/* SPACE_TIERS with ranks: how many there may be, and how many headers are kept of each at a
 	 * time, at first (unexpected.h, U4); 0: there is no such bound. */
 	uint32_t ranks, kept_share;
+	/* SPACE_TIERS with ranks: what messages of strangers bring as their cookie; others are for
+	 * an earlier life of this process, and it is not there. 0: any. */
+	uint32_t life;
 };
 
 /* NULL when there is no memory. The engine has one space, number 0, of the options' segment, whose

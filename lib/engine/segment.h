@@ -228,6 +228,7 @@ struct attachment {
 	uint32_t headers;  /* that refer to its memory (unexpected.h); the poll core's */
 	uint32_t places;   /* kept in the queue for its last events; the poll core's */
 	uint32_t most;     /* bytes: longer messages pass it over; 0: none does */
+	uint64_t base;     /* what offsets count from that requests bring */
 };
 static_assert(sizeof(struct attachment) == CACHE_LINE, "attachment: one line");
 

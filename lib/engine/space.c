@@ -95,6 +95,7 @@ bool engine_space_open(struct engine *engine, uint32_t number, const struct spac
 	space->two_sided = options->two_sided;
 	space->ranks = options->ranks;
 	space->kept_share = options->kept_share;
+	space->life = options->life;
 	if (!lists_create(space)) {
 		space->list_count = 0; /* they may not have been made */
 		space_free(space);

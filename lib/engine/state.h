@@ -141,6 +141,7 @@ struct space {
 	const struct process *map;    /* the front end's; NULL: it is not set */
 	uint32_t map_count;
 	const uint32_t *names; /* of the processes of the map; NULL: a cookie is a rank */
+	uint32_t life;         /* engine.h; 0: strangers' cookies mean nothing */
 };
 
 struct engine {

@@ -118,7 +118,7 @@ bool tier_rank(const struct space *space, struct process from, const struct mess
 	const struct process *known;
 
 	if (space->portals[header->portal].strangers)
-		return true;
+		return space->life == 0 || header->cookie == space->life;
 	if (rank >= space->map_count)
 		return false;
 	known = &space->map[rank];
@@ -129,15 +129,18 @@ bool tier_rank(const struct space *space, struct process from, const struct mess
 
 /* Places a request, whole elements of it, in an entry; false: the entry is passed over, because it
  * is too small, or for shorter messages. */
-static ALWAYS_INLINE bool entry_fits(const struct region *region, uint32_t most,
-	const struct message_header *header, uint64_t element, struct placement *placement)
+static ALWAYS_INLINE bool entry_fits(const struct region *region,
+	const struct attachment *attachment, const struct message_header *header, uint64_t element,
+	struct placement *placement)
 {
 	uint64_t room;
 
-	if (most != 0 && header->requested > most)
+	if (attachment->most != 0 && header->requested > attachment->most)
 		return false;
-	placement->offset =
-		region->options & REGION_REMOTE_OFFSET ? header->offset : region->offset;
+	/* What lies below the base becomes an offset that is beyond the region. */
+	placement->offset = region->options & REGION_REMOTE_OFFSET
+				    ? header->offset - attachment->base
+				    : region->offset;
 	room = placement->offset < region->length ? region->length - placement->offset : 0;
 	placement->length = header->requested <= room ? header->requested : room;
 	placement->length &= -element; /* a power of two */
@@ -159,7 +162,7 @@ static ALWAYS_INLINE bool entry_search(struct space *space, const struct message
 		for (; i != MATCH_NONE; i = match_next(&space->entries, list, i, &key)) {
 			find->region = segment_region(space->segment, i);
 			find->attachment = segment_attachment(space->segment, i);
-			if (entry_fits(find->region, find->attachment->most, header, element,
+			if (entry_fits(find->region, find->attachment, header, element,
 				    &find->placement))
 				return true;
 		}
@@ -231,7 +234,7 @@ static ALWAYS_INLINE enum tier_verdict tiers_find(struct space *space, struct pr
 	}
 	if (!tier_process(space, from, header, &find->process)) {
 		space_count(space, dropped_bad_cookie);
-		return TIER_DROPPED;
+		return space->life != 0 ? TIER_UNDELIVERABLE : TIER_DROPPED;
 	}
 	if (state == PORTAL_DISABLED) {
 		space_count(space, dropped_disabled);
@@ -241,7 +244,7 @@ static ALWAYS_INLINE enum tier_verdict tiers_find(struct space *space, struct pr
 		!(operation_granted(space->engine, from) && operation_reserve(space->engine, 1) &&
 			answer_granted(space->engine, from, header))) {
 		space_count(space, dropped_no_memory_operation);
-		return TIER_DROPPED;
+		return space->life != 0 ? TIER_REFUSED : TIER_DROPPED;
 	}
 	if (!entry_search(space, header, element, find))
 		return request_drop(space, from, header) ? TIER_REFUSED : TIER_DROPPED;

@@ -8,6 +8,7 @@
 #include <base/clock.h>
 
 #define ROOM_FIRST 64
+#define ROOM_MOST  (UINT32_C(1) << 20)
 
 /* --- lines */
 
@@ -27,15 +28,24 @@ static bool cq_grow(struct cq *cq)
 	return true;
 }
 
-bool cq_promise(struct cq *cq)
+static bool cq_reserve(struct cq *cq, uint32_t most)
 {
 	uint32_t needed = cq->tail - cq->head + cq->promised + 1;
 
-	if (needed > (cq->bound > cq->least ? cq->bound : cq->least) ||
-		(needed > cq->room && !cq_grow(cq)))
+	if (needed > most || (needed > cq->room && !cq_grow(cq)))
 		return false;
 	cq->promised++;
 	return true;
+}
+
+bool cq_promise(struct cq *cq)
+{
+	return cq_reserve(cq, cq->bound > cq->least ? cq->bound : cq->least);
+}
+
+bool cq_stretch(struct cq *cq)
+{
+	return cq_reserve(cq, ROOM_MOST);
 }
 
 void cq_line(struct cq *cq, const struct line *line)

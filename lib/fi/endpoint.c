@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* endpoint.c - endpoints: opened without a device, bound, and enabled, which opens an interface. */
-#include <fi/state.h>
+#include <fi/remote.h>
 
 #include <stdlib.h>
 #include <string.h>
@@ -25,6 +25,8 @@
 void endpoint_progress(struct endpoint *endpoint)
 {
 	(void)messages_progress(endpoint->messages);
+	if (endpoint->remote)
+		remote_progress(endpoint->remote);
 	endpoint->joined = false;
 	peers_progress(endpoint);
 	if (endpoint->joined) /* sends that have waited for a peer leave at once */
@@ -61,7 +63,10 @@ static int queue_bind(struct endpoint *endpoint, struct cq *cq, uint64_t flags)
 }
 
 /* Which operations each of an endpoint's counters counts. */
-static const uint64_t counted[COUNTS] = {[COUNT_SEND] = FI_SEND, [COUNT_RECV] = FI_RECV};
+static const uint64_t counted[COUNTS] = {[COUNT_SEND] = FI_SEND,
+	[COUNT_RECV] = FI_RECV,
+	[COUNT_READ] = FI_READ,
+	[COUNT_WRITE] = FI_WRITE};
 
 static int counter_bind(struct endpoint *endpoint, struct counter *counter, uint64_t flags)
 {
@@ -219,6 +224,8 @@ static int endpoint_start(struct endpoint *endpoint)
 	if (answer != ANSWER_OK)
 		return enable_failure(answer);
 	answer = messages_make(endpoint);
+	if (answer == ANSWER_OK && endpoint->caps & CAPS_REMOTE)
+		answer = remote_open(endpoint);
 	if (answer == ANSWER_OK && peers_open(endpoint) && endpoint_join(endpoint)) {
 		endpoint->enabled = true;
 		list_append(&endpoint->domain->endpoints, &endpoint->link);
@@ -230,6 +237,7 @@ static int endpoint_start(struct endpoint *endpoint)
 		peers_close(endpoint);
 	}
 	(void)interface_close(&fi_front, endpoint->interface);
+	remote_close(endpoint);
 	if (endpoint->messages)
 		messages_close(endpoint->messages);
 	endpoint->messages = NULL;
@@ -244,7 +252,7 @@ static int endpoint_enable(struct endpoint *endpoint)
 		return 0;
 	if (!endpoint->av)
 		return -FI_ENOAV;
-	if ((endpoint->caps & FI_SEND && !endpoint->tx.cq) ||
+	if ((endpoint->caps & (FI_SEND | CAPS_MOVES) && !endpoint->tx.cq) ||
 		(endpoint->caps & FI_RECV && !endpoint->rx.cq))
 		return -FI_ENOCQ;
 	domain_enter(endpoint->domain);
@@ -309,11 +317,12 @@ static int endpoint_getname(fid_t fid, void *address, size_t *length)
 
 /* --- closing */
 
-/* Messages whose peers have not got them, and peers that do not know this endpoint yet, for which
- * messages wait. */
+/* Messages whose peers have not got them, peers that do not know this endpoint yet, for which
+ * messages wait, and reads and writes under way. */
 static uint64_t endpoint_owes(const struct endpoint *endpoint)
 {
-	return messages_flying(endpoint->messages) + endpoint->asking;
+	return messages_flying(endpoint->messages) + endpoint->asking +
+	       (endpoint->remote ? remote_pending(endpoint->remote) : 0);
 }
 
 /* Sends whose data was taken over leave, as long as peers take some of them (linger.h). Other
@@ -362,6 +371,7 @@ static void endpoint_stop(struct endpoint *endpoint)
 	}
 	link_remove(&endpoint->link);
 	endpoint_part(endpoint);
+	remote_close(endpoint);
 	if (!library_is_forked())
 		messages_close(endpoint->messages);
 	operations_close(endpoint);
@@ -404,7 +414,8 @@ static struct fi_ops endpoint_fid_ops = FID_OPS(endpoint_close, endpoint_bind, e
 static void binding_init(struct binding *binding, struct endpoint *endpoint)
 {
 	binding->endpoint = endpoint;
-	binding->watch = -1;
+	for (unsigned i = 0; i < sizeof(binding->watches) / sizeof(binding->watches[0]); i++)
+		binding->watches[i] = -1;
 }
 
 int endpoint_open(
@@ -430,7 +441,7 @@ int endpoint_open(
 	endpoint->fid.cm = &cm_ops;
 	endpoint->fid.msg = info->caps & FI_MSG ? &message_ops : &none_msg;
 	endpoint->fid.tagged = info->caps & FI_TAGGED ? &tagged_ops : &none_tagged;
-	endpoint->fid.rma = &none_rma;
+	endpoint->fid.rma = info->caps & FI_RMA ? &rma_ops : &none_rma;
 	endpoint->fid.atomic = &none_atomic;
 	endpoint->fid.collective = &none_collective;
 	endpoint->domain = domain;

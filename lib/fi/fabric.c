@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* fabric.c - fabrics, domains, and queues of events that are not completions. */
-#include <fi/state.h>
+#include <fi/remote.h>
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -290,20 +290,30 @@ static int domain_close(struct fid *fid)
 	futex_wake(&domain->stop, 1);
 	if (domain->automatic && !library_is_forked())
 		pthread_join(domain->thread, NULL);
+	if (domain->eq)
+		atomic_fetch_sub(&domain->eq->uses, 1);
 	atomic_fetch_sub(&domain->fabric->uses, 1);
 	free(domain);
 	return 0;
 }
 
-/* Memory is not registered, so there are no events of it. */
+/* Registrations are the only events that a domain has. */
 static int domain_bind(struct fid *fid, struct fid *bound, uint64_t flags)
 {
-	(void)fid;
-	(void)flags;
-	return bound->fclass == FI_CLASS_EQ ? 0 : -FI_EINVAL;
+	struct domain *domain = object_of(fid, struct domain);
+
+	if (bound->fclass != FI_CLASS_EQ || domain->eq)
+		return -FI_EINVAL;
+	if ((flags & ~FI_REG_MR) != 0)
+		return -FI_EBADFLAGS;
+	if (flags & FI_REG_MR) {
+		domain->eq = object_of(bound, struct eq);
+		atomic_fetch_add(&domain->eq->uses, 1);
+	}
+	return 0;
 }
 
-static struct fi_ops domain_fid_ops = FID_OPS(domain_close, domain_bind, none_control);
+static struct fi_ops domain_fid_ops = FID_OPS(domain_close, domain_bind, regions_control);
 static struct fi_ops_domain domain_ops;
 
 static int domain_open(
@@ -330,12 +340,14 @@ static int domain_open(
 	domain_ops.poll_open = poll_open;
 	domain->fid.fid = (struct fid){FI_CLASS_DOMAIN, context, &domain_fid_ops};
 	domain->fid.ops = &domain_ops;
-	domain->fid.mr = &none_mr;
+	domain->fid.mr = &mr_ops;
 	domain->fabric = object_of(fabric, struct fabric);
 	domain->automatic = info->domain_attr->data_progress == FI_PROGRESS_AUTO ||
 			    info->domain_attr->control_progress == FI_PROGRESS_AUTO;
 	domain->locked = threading != FI_THREAD_DOMAIN || domain->automatic;
+	domain->basic = info->domain_attr->mr_mode == FI_MR_BASIC;
 	list_init(&domain->endpoints);
+	regions_init(domain);
 	if (domain->automatic && pthread_create(&domain->thread, NULL, domain_run, domain) != 0) {
 		free(domain);
 		return -FI_EAGAIN;

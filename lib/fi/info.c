@@ -89,10 +89,12 @@ static uint64_t caps_complete(uint64_t caps)
 	/* An unknown source is an error only for callers that ask for it. */
 	if (caps == 0)
 		return CAPS & ~FI_SOURCE_ERR;
-	if (!(caps & CAPS_MESSAGES))
+	if (!(caps & (CAPS_MESSAGES | CAPS_REMOTE)))
 		caps |= CAPS_MESSAGES;
-	if (!(caps & CAPS_WAYS))
+	if (caps & CAPS_MESSAGES && !(caps & CAPS_WAYS))
 		caps |= CAPS_WAYS;
+	if (caps & CAPS_REMOTE && !(caps & (CAPS_MOVES | CAPS_MOVED)))
+		caps |= CAPS_MOVES | CAPS_MOVED;
 	if (!(caps & CAPS_COMM))
 		caps |= CAPS_COMM;
 	return caps;
@@ -103,12 +105,19 @@ static bool sub(uint64_t asked, uint64_t offered)
 	return (asked & ~offered) == 0;
 }
 
+/* Do directions have what they are of? */
+static bool caps_are_offered(uint64_t caps)
+{
+	return sub(caps, CAPS) && (caps & CAPS_MESSAGES || !(caps & CAPS_WAYS)) &&
+	       (caps & CAPS_REMOTE || !(caps & (CAPS_MOVES | CAPS_MOVED)));
+}
+
 static bool tx_is_offered(const struct fi_tx_attr *tx, uint64_t caps)
 {
 	return !tx || (sub(tx->caps, caps) && sub(tx->op_flags, OP_FLAGS) &&
 			      sub(tx->msg_order, FI_ORDER_SAS) && tx->comp_order == 0 &&
 			      tx->inject_size <= INJECT_MAX && tx->size <= SIZE_LIMIT &&
-			      tx->iov_limit <= IOV_MAX_PARTS && tx->rma_iov_limit == 0);
+			      tx->iov_limit <= IOV_MAX_PARTS && tx->rma_iov_limit <= 1);
 }
 
 static bool rx_is_offered(const struct fi_rx_attr *rx, uint64_t caps)
@@ -131,15 +140,16 @@ static bool ep_is_offered(const struct fi_ep_attr *ep)
 
 static bool domain_is_offered(const struct fi_domain_attr *domain)
 {
-	return !domain || (domain->threading <= FI_THREAD_ENDPOINT &&
-				  domain->control_progress <= FI_PROGRESS_MANUAL &&
-				  domain->data_progress <= FI_PROGRESS_MANUAL &&
-				  domain->av_type <= FI_AV_TABLE && domain->cq_data_size <= 8 &&
-				  domain->mr_key_size <= 8 && domain->auth_key_size == 0 &&
-				  domain->max_ep_tx_ctx <= 1 && domain->max_ep_rx_ctx <= 1 &&
-				  domain->max_ep_stx_ctx == 0 && domain->max_ep_srx_ctx == 0 &&
-				  domain->cntr_cnt <= OBJECTS_MAX && domain->mr_cnt == 0 &&
-				  sub(domain->caps, CAPS_COMM));
+	return !domain ||
+	       (domain->threading <= FI_THREAD_ENDPOINT &&
+		       domain->control_progress <= FI_PROGRESS_MANUAL &&
+		       domain->data_progress <= FI_PROGRESS_MANUAL &&
+		       domain->av_type <= FI_AV_TABLE && domain->cq_data_size <= 8 &&
+		       domain->mr_key_size <= 8 && domain->auth_key_size == 0 &&
+		       domain->max_ep_tx_ctx <= 1 && domain->max_ep_rx_ctx <= 1 &&
+		       domain->max_ep_stx_ctx == 0 && domain->max_ep_srx_ctx == 0 &&
+		       domain->cntr_cnt <= OBJECTS_MAX && domain->mr_cnt <= REGIONS_MAX &&
+		       domain->mr_iov_limit <= IOV_MAX_PARTS && sub(domain->caps, CAPS_COMM));
 }
 
 static bool address_is_offered(const struct fi_info *hints)
@@ -159,7 +169,7 @@ static bool hints_are_offered(const struct fi_info *hints)
 	const uint64_t caps = caps_complete(hints->caps);
 	const struct fi_fabric_attr *fabric = hints->fabric_attr;
 
-	return sub(caps, CAPS) && address_is_offered(hints) &&
+	return caps_are_offered(caps) && address_is_offered(hints) &&
 	       tx_is_offered(hints->tx_attr, caps) && rx_is_offered(hints->rx_attr, caps) &&
 	       ep_is_offered(hints->ep_attr) && domain_is_offered(hints->domain_attr) &&
 	       (!fabric || !fabric->prov_name ||
@@ -170,17 +180,19 @@ static bool hints_are_offered(const struct fi_info *hints)
 
 static void tx_fill(struct fi_tx_attr *tx, const struct fi_tx_attr *hint, uint64_t caps)
 {
-	tx->caps = caps & (CAPS_MESSAGES | FI_SEND);
+	tx->caps = caps & (CAPS_MESSAGES | CAPS_REMOTE | CAPS_MOVES | FI_SEND);
 	tx->op_flags = hint ? hint->op_flags : 0;
 	tx->msg_order = FI_ORDER_SAS;
 	tx->inject_size = INJECT_MAX;
 	tx->size = hint && hint->size > TX_SIZE ? hint->size : TX_SIZE;
 	tx->iov_limit = IOV_MAX_PARTS;
+	tx->rma_iov_limit = caps & CAPS_REMOTE ? 1 : 0;
 }
 
 static void rx_fill(struct fi_rx_attr *rx, const struct fi_rx_attr *hint, uint64_t caps)
 {
-	rx->caps = caps & (CAPS_MESSAGES | FI_RECV | FI_DIRECTED_RECV | FI_SOURCE | FI_SOURCE_ERR);
+	rx->caps = caps & (CAPS_MESSAGES | CAPS_REMOTE | CAPS_MOVED | FI_RECV | FI_DIRECTED_RECV |
+				  FI_SOURCE | FI_SOURCE_ERR);
 	rx->op_flags = hint ? hint->op_flags : 0;
 	rx->msg_order = FI_ORDER_SAS;
 	rx->size = hint && hint->size > RX_SIZE ? hint->size : RX_SIZE;
@@ -206,10 +218,12 @@ static void domain_fill(struct fi_domain_attr *domain, const struct fi_domain_at
 		hint && hint->data_progress ? hint->data_progress : FI_PROGRESS_MANUAL;
 	domain->resource_mgmt = FI_RM_ENABLED;
 	domain->av_type = hint && hint->av_type ? hint->av_type : FI_AV_TABLE;
-	/* No memory is registered: nothing is required. The two old modes stand for themselves. */
+	/* Nothing is required of programs. The two old modes stand for themselves. */
 	if (hint && (hint->mr_mode == FI_MR_BASIC || hint->mr_mode == FI_MR_SCALABLE))
 		domain->mr_mode = hint->mr_mode;
 	domain->mr_key_size = 8;
+	domain->mr_cnt = REGIONS_MAX;
+	domain->mr_iov_limit = IOV_MAX_PARTS;
 	domain->cq_data_size = 8;
 	domain->cq_cnt = domain->cntr_cnt = OBJECTS_MAX;
 	domain->ep_cnt = 63;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* message.c - sends and receives, tagged and not: the two classes of lib/messages. */
-#include <fi/state.h>
+#include <fi/remote.h>
 
 #include <stdlib.h>
 #include <string.h>
@@ -273,6 +273,7 @@ ssize_t message_cancel(fid_t fid, void *context)
 {
 	struct endpoint *endpoint = endpoint_of(fid);
 	struct operation *found = NULL;
+	bool known;
 
 	domain_enter(endpoint->domain);
 	list_each (struct operation, operation, &endpoint->pending, link)
@@ -280,8 +281,10 @@ ssize_t message_cancel(fid_t fid, void *context)
 			found = operation;
 	if (found && messages_cancel(endpoint->messages, &found->transfer))
 		receive_end(found, FI_ECANCELED);
+	/* A read and a write go on. */
+	known = found || (context && endpoint->remote && remote_knows(endpoint->remote, context));
 	domain_leave(endpoint->domain);
-	return found ? 0 : -FI_ENOENT;
+	return known ? 0 : -FI_ENOENT;
 }
 
 /* --- memory */

@@ -12,6 +12,8 @@
  *     endpoint.c    endpoints: open, bind, enable, close
  *     peer.c        processes that an endpoint talks to: greetings, lives
  *     message.c     sends, receives, peeks, cancel
+ *     mr.c          memory regions
+ *     rma.c         reads and writes of remote memory
  *     none.c        operations that are not supported
  *
  * An endpoint is an interface with a process id of its own, FI_PROCESS + a number, and a space with
@@ -59,14 +61,18 @@
 #define TX_SIZE       1024
 #define RX_SIZE       16384
 #define SIZE_LIMIT    65536 /* of either, if it is asked for */
+#define REGIONS_MAX   16384 /* of a domain */
 
 /* What a program asks for beside the kinds of messages. */
 #define CAPS_MESSAGES (FI_MSG | FI_TAGGED)
 #define CAPS_WAYS     (FI_SEND | FI_RECV)
 #define CAPS_COMM     (FI_LOCAL_COMM | FI_REMOTE_COMM)
+#define CAPS_REMOTE   FI_RMA
+#define CAPS_MOVES    (FI_READ | FI_WRITE)
+#define CAPS_MOVED    (FI_REMOTE_READ | FI_REMOTE_WRITE)
 #define CAPS                                                                                       \
-	(CAPS_MESSAGES | CAPS_WAYS | CAPS_COMM | FI_DIRECTED_RECV | FI_SOURCE | FI_SOURCE_ERR |    \
-		FI_AV_USER_ID)
+	(CAPS_MESSAGES | CAPS_WAYS | CAPS_COMM | CAPS_REMOTE | CAPS_MOVES | CAPS_MOVED |           \
+		FI_DIRECTED_RECV | FI_SOURCE | FI_SOURCE_ERR | FI_AV_USER_ID)
 /* Flags of operations that may stand in op_flags. */
 #define LEVELS                                                                                     \
 	(FI_INJECT_COMPLETE | FI_TRANSMIT_COMPLETE | FI_DELIVERY_COMPLETE | FI_MATCH_COMPLETE)
@@ -98,6 +104,9 @@ struct fabric {
 	_Atomic uint32_t uses;
 };
 
+#define REGION_CHAINS_BITS 8
+#define REGION_CHAINS      (1u << REGION_CHAINS_BITS)
+
 struct domain {
 	struct fid_domain fid;
 	struct fabric *fabric;
@@ -108,7 +117,12 @@ struct domain {
 	_Atomic uint32_t lock;
 	uint32_t uses;
 	struct link endpoints; /* that are enabled */
-	bool roused;           /* threads that sleep at endpoints are woken when it is given */
+	/* regions: by a hash of their keys */
+	struct link regions[REGION_CHAINS];
+	uint32_t region_count;
+	bool basic;    /* FI_MR_BASIC: the provider chooses keys, and offsets are addresses */
+	struct eq *eq; /* of registrations; NULL: none */
+	bool roused;   /* threads that sleep at endpoints are woken when it is given */
 	/* FI_PROGRESS_AUTO */
 	bool automatic;
 	pthread_t thread;
@@ -205,14 +219,14 @@ struct counter {
 struct binding {
 	struct link link;
 	struct endpoint *endpoint;
-	int watch;     /* FI_WAIT_FD: the endpoint's part of the descriptor; else -1 */
-	struct cq *cq; /* NULL: none */
+	int watches[3]; /* FI_WAIT_FD: the endpoint's parts of the descriptor; else -1 */
+	struct cq *cq;  /* NULL: none */
 	bool selective;
 	struct counter *counter; /* NULL: none */
 };
 
 /* What operations are counted as. */
-enum { COUNT_SEND, COUNT_RECV, COUNTS };
+enum { COUNT_SEND, COUNT_RECV, COUNT_READ, COUNT_WRITE, COUNTS };
 
 enum peer_state {
 	PEER_FREE,
@@ -272,6 +286,7 @@ struct endpoint {
 	struct link link; /* of the domain's */
 	uint64_t interface;
 	struct messages *messages;
+	struct remote *remote; /* remote.h; NULL: there is no FI_RMA */
 	struct address self;
 	/* peer.c */
 	struct peer *peers;
@@ -362,6 +377,9 @@ uint32_t av_find(const struct av *av, struct process process, uint32_t life, uin
 int cq_open(struct fid_domain *domain, struct fi_cq_attr *attr, struct fid_cq **cq, void *context);
 /* F1. Returns false if there is no place. */
 bool cq_promise(struct cq *cq);
+/* The same for a completion that no operation of this program has: then the queue becomes longer,
+ * up to a bound. */
+bool cq_stretch(struct cq *cq);
 /* The promised completion: a line; an error, if there is memory. */
 void cq_line(struct cq *cq, const struct line *line);
 void cq_error(struct cq *cq, const struct line *line, const struct failure *failure);

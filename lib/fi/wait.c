@@ -7,7 +7,7 @@
  * changed the object, or when the time of a call has come that nothing else would tell of: a
  * greeting that is repeated, a peer that is asked for a sign of life, with PTL_PROGRESS=inline any
  * call at all. */
-#include <fi/state.h>
+#include <fi/remote.h>
 
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
@@ -63,17 +63,34 @@ void notice_close(struct notice *notice)
 
 /* --- endpoints */
 
+static bool watches_open(const struct notice *notice, struct binding *binding)
+{
+	struct remote *remote = binding->endpoint->remote;
+	bool opened;
+
+	binding->watches[0] = messages_watch(binding->endpoint->messages);
+	opened = watch_add(notice, binding->watches[0]);
+	for (unsigned i = 0; i < QUEUES && remote && opened; i++) {
+		binding->watches[1 + i] = remote_watch(remote, i);
+		opened = watch_add(notice, binding->watches[1 + i]);
+	}
+	return opened;
+}
+
+static void watches_close(struct binding *binding)
+{
+	for (unsigned i = 0; i < sizeof(binding->watches) / sizeof(binding->watches[0]); i++)
+		descriptor_close(&binding->watches[i]);
+}
+
 bool notice_join(struct notice *notice, struct binding *binding)
 {
 	list_each (struct binding, other, &notice->bindings, link)
 		if (other->endpoint == binding->endpoint)
 			return true;
-	if (notice->object == FI_WAIT_FD) {
-		binding->watch = messages_watch(binding->endpoint->messages);
-		if (!watch_add(notice, binding->watch)) {
-			descriptor_close(&binding->watch);
-			return false;
-		}
+	if (notice->object == FI_WAIT_FD && !watches_open(notice, binding)) {
+		watches_close(binding);
+		return false;
 	}
 	notice_rouse(notice); /* threads that wait for another endpoint alone */
 	list_append(&notice->bindings, &binding->link);
@@ -85,7 +102,7 @@ void notice_part(struct binding *binding)
 	if (!link_listed(&binding->link))
 		return;
 	link_remove(&binding->link);
-	descriptor_close(&binding->watch);
+	watches_close(binding);
 }
 
 void notice_drive(const struct notice *notice)
@@ -114,6 +131,7 @@ void notice_rouse(struct notice *notice)
 
 struct sleep {
 	struct notice *notice;
+	const struct remote *remote; /* NULL: there is none */
 	uint32_t changes;
 };
 
@@ -122,20 +140,23 @@ static bool sleep_look(void *context)
 	const struct sleep *sleep = context;
 
 	return atomic_load_explicit(&sleep->notice->changes, memory_order_acquire) !=
-	       sleep->changes;
+		       sleep->changes ||
+	       (sleep->remote && remote_has_news(sleep->remote));
 }
 
 /* Does the endpoint need calls soon, whatever happens? */
 static bool endpoint_is_late(const struct endpoint *endpoint)
 {
-	return endpoint->asking != 0 || messages_is_late(endpoint->messages);
+	return endpoint->asking != 0 || messages_is_late(endpoint->messages) ||
+	       (endpoint->remote && remote_is_late(endpoint->remote));
 }
 
 /* An endpoint that closes waits until nobody sleeps at it. */
 void notice_sleep(struct notice *notice, uint64_t left)
 {
 	struct domain *domain = notice->domain;
-	struct sleep sleep = {notice, atomic_load_explicit(&notice->changes, memory_order_relaxed)};
+	struct sleep sleep = {.notice = notice,
+		.changes = atomic_load_explicit(&notice->changes, memory_order_relaxed)};
 	struct binding *binding = list_first(&notice->bindings, struct binding, link);
 	struct endpoint *only = binding && binding->link.next == &notice->bindings &&
 						binding->endpoint->messages &&
@@ -148,8 +169,10 @@ void notice_sleep(struct notice *notice, uint64_t left)
 		uint64_t most = endpoint_is_late(only) ? MILLISECOND : LOOK;
 
 		only->sleepers++;
+		sleep.remote = only->remote;
 		domain_leave(domain);
-		messages_await(only->messages, sleep_look, &sleep, left < most ? left : most);
+		messages_await(only->messages, only->remote ? only->remote->queues : NULL,
+			only->remote ? QUEUES : 0, sleep_look, &sleep, left < most ? left : most);
 		domain_enter(domain);
 		only->sleepers--;
 	} else {
@@ -186,10 +209,14 @@ int notice_arm(struct notice *notice)
 	(void)eventfd_read(notice->event, &count);
 	notice->armed = true;
 	list_each (struct binding, binding, &notice->bindings, link) {
+		struct remote *remote = binding->endpoint->remote;
 		uint64_t own = endpoint_time(binding->endpoint);
 
 		messages_lower(binding->endpoint->messages);
-		if (messages_has_news(binding->endpoint->messages))
+		if (remote)
+			remote_lower(remote);
+		if (messages_has_news(binding->endpoint->messages) ||
+			(remote && remote_has_news(remote)))
 			return -FI_EAGAIN;
 		if (own != 0 && (time == 0 || own < time))
 			time = own;

@@ -89,6 +89,7 @@ struct space_choice {
 	bool ranked;                /* SPACE_TIERS: processes have ranks */
 	bool two_sided;             /* SPACE_TIERS: of two-sided messages (engine.h) */
 	uint32_t ranks, kept_share; /* engine.h */
+	bool lives;                 /* messages of strangers bring the interface's incarnation */
 };
 
 /* Opens a further interface, another space of the engine of an open

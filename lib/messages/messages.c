@@ -15,6 +15,7 @@
 #define ENTRIES     65536
 #define EVENTS      60000
 #define EVENT_BYTES (UINT64_C(32) << 20)
+#define BESIDE_MAX  2 /* queues of others that a thread sleeps at */
 
 uint64_t messages_now(void)
 {
@@ -642,17 +643,22 @@ static bool await_look(void *context)
 	return messages_has_news(await->messages) || await->look(await->context);
 }
 
-void messages_await(
-	struct messages *messages, bool (*look)(void *context), void *context, uint64_t timeout)
+void messages_await(struct messages *messages, const struct queue_view *beside, unsigned count,
+	bool (*look)(void *context), void *context, uint64_t timeout)
 {
+	struct queue_view queues[1 + BESIDE_MAX] = {messages->queue};
 	struct await await = {messages, look, context};
 	struct visit visit;
+
+	assert(count <= BESIDE_MAX);
+	for (unsigned i = 0; i < count; i++)
+		queues[1 + i] = beside[i];
 
 	/* The lock is not held: messages.visit is somebody else's. */
 	if (front_visit(messages->options.front, &visit, messages->handle, HANDLE_INTERFACE, -1) !=
 		0)
 		return;
-	(void)events_await(&visit, &messages->queue, 1, await_look, &await, timeout);
+	(void)events_await(&visit, queues, 1 + count, await_look, &await, timeout);
 	visit_leave(&visit);
 }
 

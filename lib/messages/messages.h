@@ -314,8 +314,10 @@ void messages_ask(struct messages *messages, uint32_t peer);
 /* For front ends with threads. They call all other functions under a lock of theirs, and this one
  * without it: it sleeps until there is work for messages_progress(), look(context) returns true,
  * somebody calls messages_rouse(), or the time, ns, is over. */
-void messages_await(
-	struct messages *messages, bool (*look)(void *context), void *context, uint64_t timeout);
+/* beside: queues of other spaces of the engine, so many, at which it sleeps as well; look() looks
+ * at them, and they stay. */
+void messages_await(struct messages *messages, const struct queue_view *beside, unsigned count,
+	bool (*look)(void *context), void *context, uint64_t timeout);
 void messages_rouse(struct messages *messages);
 /* A descriptor, which the caller closes: readable while there are events, and until
  * messages_lower() finds none. -1: there is none to be had. */

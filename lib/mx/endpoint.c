@@ -203,7 +203,7 @@ bool endpoint_block(struct mx_endpoint *endpoint, bool (*found)(void *context), 
 		block.changes = atomic_load_explicit(&endpoint->changes, memory_order_relaxed);
 		endpoint->blocked++;
 		endpoint_unlock(endpoint);
-		messages_await(endpoint->messages, block_look, &block, left);
+		messages_await(endpoint->messages, NULL, 0, block_look, &block, left);
 		lock_take(&endpoint->lock);
 		endpoint->blocked--;
 	}

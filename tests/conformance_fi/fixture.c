@@ -37,6 +37,7 @@ struct fi_info *hints_make(const struct wish *wish)
 	hints->domain_attr->threading = wish->threading;
 	hints->domain_attr->control_progress = wish->progress;
 	hints->domain_attr->data_progress = wish->progress;
+	hints->domain_attr->mr_mode = wish->mr_mode;
 	hints->fabric_attr->prov_name = strdup("postern");
 	return hints;
 }

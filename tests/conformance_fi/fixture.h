@@ -43,6 +43,7 @@ struct wish {
 	enum fi_threading threading;
 	enum fi_progress progress;
 	size_t tx_size, rx_size;
+	int mr_mode;
 	bool strangers; /* nobody is in the other's vector */
 };
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* test_death.c - a peer that is killed: every operation that names it ends with an error entry, and
  * its address is nobody's from then on.
- * Covers: lib/fi/peer.c. */
+ * Covers: lib/fi/peer.c, lib/fi/rma.c. */
 #include "fixture.h"
 
 #include <signal.h>
@@ -14,7 +14,7 @@ static struct side own;
 static void own_open(void)
 {
 	struct fi_info *hints =
-		hints_make(&(struct wish){.caps = FI_MSG | FI_TAGGED | FI_DIRECTED_RECV});
+		hints_make(&(struct wish){.caps = FI_MSG | FI_TAGGED | FI_DIRECTED_RECV | FI_RMA});
 
 	own_info = info = offer_of(hints);
 	fi_freeinfo(hints);
@@ -102,9 +102,122 @@ static void all_operations_end(void **state)
 	close(pipes[0]);
 }
 
+#define WINDOW 4000000
+
+/* Says where it is, and computes: its memory is read and written meanwhile, or, with
+ * PTL_PROGRESS=inline, when it looks. */
+static void child_serve(int out)
+{
+	char *memory = calloc(1, WINDOW);
+	struct fid_mr *mr;
+
+	own_open();
+	assert_non_null(memory);
+	assert_ok(fi_mr_reg(
+		domain, memory, WINDOW, FI_REMOTE_READ | FI_REMOTE_WRITE, 0, 7, 0, &mr, NULL));
+	assert_int_equal(write(out, own.name, sizeof(own.name)), sizeof(own.name));
+	for (;;)
+		(void)fi_cq_read(own.cq, NULL, 0);
+}
+
+/* A process that has started the provider forks none that does. */
+static pid_t server;
+static int server_says[2];
+
+static int server_start(void **state)
+{
+	(void)state;
+	assert_ok(pipe(server_says));
+	server = fork();
+	if (server == 0) {
+		child_serve(server_says[1]);
+		_exit(1);
+	}
+	close(server_says[1]);
+	return 0;
+}
+
+static int server_stop(void **state)
+{
+	(void)state;
+	if (server > 0) {
+		(void)kill(server, SIGKILL);
+		(void)waitpid(server, NULL, 0);
+	}
+	close(server_says[0]);
+	return 0;
+}
+
+static ssize_t move_post(unsigned i, char *memory, fi_addr_t peer, void *context)
+{
+	switch (i % 4) {
+	case 0:
+		return fi_read(own.ep, memory, 8, NULL, peer, 0, 7, context);
+	case 1:
+		return fi_write(own.ep, memory, 8, NULL, peer, 8, 7, context);
+	case 2:
+		return fi_read(own.ep, memory, WINDOW, NULL, peer, 0, 7, context);
+	default:
+		return fi_write(own.ep, memory, WINDOW, NULL, peer, 0, 7, context);
+	}
+}
+
+/* Each read and write that was posted before its target died, or after that, ends once. */
+static void all_reads_and_writes_end(void **state)
+{
+	enum { COUNT = 400 };
+	static uint8_t contexts[COUNT];
+	char *memory = calloc(1, WINDOW), name[NAME_BYTES];
+	unsigned posted = 0, ended = 0, failed = 0;
+	struct fi_cq_tagged_entry entry;
+	struct fi_cq_err_entry error;
+	fi_addr_t peer;
+
+	(void)state;
+	assert_non_null(memory);
+	assert_int_equal(read(server_says[0], name, sizeof(name)), sizeof(name));
+	own_open();
+	assert_int_equal(fi_av_insert(own.av, name, 1, &peer, 0, NULL), 1);
+	while (ended < COUNT) {
+		ssize_t result;
+
+		if (posted == COUNT / 2 && server > 0) {
+			assert_ok(kill(server, SIGKILL));
+			assert_int_equal(waitpid(server, NULL, 0), server);
+			server = -1;
+		}
+		if (posted < COUNT) {
+			result = move_post(posted, memory, peer, &contexts[posted]);
+			assert_true(result == 0 || result == -FI_EAGAIN);
+			posted += result == 0;
+		}
+		result = fi_cq_read(own.cq, &entry, 1);
+		if (result == -FI_EAGAIN)
+			continue;
+		if (result == -FI_EAVAIL) {
+			memset(&error, 0, sizeof(error));
+			assert_int_equal(fi_cq_readerr(own.cq, &error, 0), 1);
+			assert_int_equal(error.err, FI_EHOSTUNREACH);
+			entry.op_context = error.op_context;
+			failed++;
+		} else {
+			assert_int_equal(result, 1);
+		}
+		assert_int_equal((*(uint8_t *)entry.op_context)++, 0);
+		ended++;
+	}
+	assert_true(failed >= COUNT / 2);
+	assert_int_equal(fi_cq_read(own.cq, &entry, 1), -FI_EAGAIN);
+	own_close();
+	free(memory);
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(all_operations_end)};
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(all_operations_end),
+		cmocka_unit_test(all_reads_and_writes_end),
+	};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests(tests, server_start, server_stop);
 }

@@ -27,6 +27,16 @@ static void offered(void)
 	fi_freeinfo(offer);
 }
 
+/* The hints are met, and so much is required of memory regions. */
+static void mode_is_offered(int mode)
+{
+	struct fi_info *offer = offer_of(hints);
+
+	assert_non_null(offer);
+	assert_int_equal(offer->domain_attr->mr_mode, mode);
+	fi_freeinfo(offer);
+}
+
 /* One field has a value that is offered, and one that is not. */
 #define BOTH_WAYS(field, good, bad)                                                                \
 	do {                                                                                       \
@@ -41,10 +51,13 @@ static void capabilities(void **state)
 {
 	static const uint64_t good[] = {FI_MSG, FI_TAGGED, FI_MSG | FI_TAGGED, FI_TAGGED | FI_SEND,
 		FI_MSG | FI_RECV, FI_TAGGED | FI_DIRECTED_RECV, FI_MSG | FI_SOURCE,
-		FI_MSG | FI_SOURCE | FI_SOURCE_ERR, FI_LOCAL_COMM | FI_REMOTE_COMM, FI_AV_USER_ID};
-	static const uint64_t bad[] = {FI_RMA, FI_ATOMIC, FI_MULTICAST, FI_COLLECTIVE, FI_READ,
-		FI_WRITE, FI_REMOTE_READ, FI_REMOTE_WRITE, FI_MULTI_RECV, FI_TRIGGER, FI_FENCE,
-		FI_HMEM, FI_VARIABLE_MSG, FI_RMA_PMEM, FI_RMA_EVENT, FI_NAMED_RX_CTX, FI_SHARED_AV};
+		FI_MSG | FI_SOURCE | FI_SOURCE_ERR, FI_LOCAL_COMM | FI_REMOTE_COMM, FI_AV_USER_ID,
+		FI_MSG | FI_RMA, FI_TAGGED | FI_RMA | FI_READ | FI_WRITE,
+		FI_MSG | FI_RMA | FI_REMOTE_READ | FI_REMOTE_WRITE};
+	static const uint64_t bad[] = {FI_ATOMIC, FI_MULTICAST, FI_COLLECTIVE, FI_READ, FI_WRITE,
+		FI_REMOTE_READ, FI_REMOTE_WRITE, FI_RMA | FI_SEND, FI_MULTI_RECV, FI_TRIGGER,
+		FI_FENCE, FI_HMEM, FI_VARIABLE_MSG, FI_RMA_PMEM, FI_RMA_EVENT, FI_NAMED_RX_CTX,
+		FI_SHARED_AV};
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
@@ -65,7 +78,7 @@ static void capabilities(void **state)
 		hints->caps = bad[i];
 		assert_null(offer_of(hints));
 		hints->caps = bad[i] | FI_TAGGED;
-		assert_null(offer_of(hints));
+		assert_true(bad[i] == (FI_RMA | FI_SEND) || !offer_of(hints));
 	}
 }
 
@@ -91,6 +104,7 @@ static void contexts(void **state)
 	BOTH_WAYS(tx_attr->op_flags, FI_MATCH_COMPLETE | FI_TRANSMIT_COMPLETE, FI_FENCE);
 	BOTH_WAYS(tx_attr->inject_size, 4096, 4097);
 	BOTH_WAYS(tx_attr->iov_limit, 4, 5);
+	BOTH_WAYS(tx_attr->rma_iov_limit, 1, 2);
 	BOTH_WAYS(tx_attr->size, 65536, 65537);
 	BOTH_WAYS(tx_attr->msg_order, FI_ORDER_SAS, FI_ORDER_RAW);
 	BOTH_WAYS(tx_attr->comp_order, 0, FI_ORDER_STRICT);
@@ -137,7 +151,17 @@ static void domains(void **state)
 		offered();
 	}
 	hints->domain_attr->mr_mode = FI_MR_LOCAL | FI_MR_VIRT_ADDR | FI_MR_PROV_KEY;
-	offered();
+	mode_is_offered(0);
+	hints->domain_attr->mr_mode = FI_MR_ENDPOINT | FI_MR_ALLOCATED | FI_MR_RMA_EVENT;
+	mode_is_offered(0);
+	hints->domain_attr->mr_mode = FI_MR_BASIC;
+	mode_is_offered(FI_MR_BASIC);
+	hints->domain_attr->mr_mode = FI_MR_SCALABLE;
+	mode_is_offered(FI_MR_SCALABLE);
+	hints->domain_attr->mr_mode = 0;
+	mode_is_offered(0);
+	BOTH_WAYS(domain_attr->mr_cnt, 16384, 16385);
+	BOTH_WAYS(domain_attr->mr_iov_limit, 4, 5);
 }
 
 /* Any mode is good, as none is required. */

@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* remote.h - remote memory: what mr.c and rma.c share, and what the rest of the provider calls.
+ *
+ * An endpoint with FI_RMA has a space of its own beside that of messages. Its Portals have an entry
+ * for each region of the domain that peers may read or write, which matches the region's key.
+ *
+ * M1. A request that no region of its key holds as a whole finds no entry: its initiator hears so,
+ *     and nothing is moved.
+ * M2. Requests bring the incarnation that the address has. Another life of the process refuses
+ *     them, so no greeting is needed before (F5).
+ * M3. Writes with remote data go to a Portal of their own, whose entries tell of each. It is
+ *     disabled when the program has not heard of too many: then it refuses, and the initiator
+ *     repeats. No event is lost, and no other request waits. What no region takes meets a last
+ *     entry there, which allows nothing: else it would disable the Portal.
+ */
+#ifndef FI_REMOTE_H
+#define FI_REMOTE_H
+
+#include <engine/command.h>
+#include <host/events.h>
+
+#include <fi/state.h>
+
+enum { PORTAL_PLAIN, PORTAL_TELLS, PORTALS };
+enum { QUEUE_OWN, QUEUE_TOLD, QUEUES };
+
+/* A registered region. */
+struct mr {
+	struct fid_mr fid;
+	struct domain *domain;
+	struct link link;   /* of the domain's with the same hash */
+	struct link places; /* in spaces of endpoints */
+	uint64_t start, length, access;
+	struct map_vector *vector; /* NULL: one piece */
+};
+
+struct handle {
+	uint32_t index, generation;
+};
+
+/* A region in an endpoint's space. */
+struct place {
+	struct link of_mr, of_remote;
+	struct remote *remote;
+	struct handle entries[PORTALS];
+	unsigned count;
+};
+
+/* A read or a write under way. */
+struct movement {
+	struct link link;
+	struct move move;
+	struct call_line line;
+	uint8_t given[COPIED_MAX]; /* data that goes with the call */
+	unsigned given_bytes;
+	void *context;
+	uint64_t flags; /* of its completion */
+	uint8_t count;  /* COUNT_... */
+	bool completes, quiet;
+	struct handle region;      /* of several pieces; index 0: none */
+	struct map_vector *vector; /* the same */
+	void *copy;
+	struct movement *next; /* free */
+	struct movement *made; /* of all, the one before */
+};
+
+struct remote {
+	struct endpoint *endpoint;
+	uint64_t handle; /* of the space's interface */
+	struct visit visit;
+	uint64_t queue_handles[QUEUES];
+	struct queue_view queues[QUEUES];
+	struct handle region; /* all memory */
+	bool disabled;        /* M3 */
+	struct link places;
+	struct link moving;
+	struct link refused; /* M3: they are repeated */
+	uint64_t due;        /* when */
+	struct movement *free, *made;
+};
+
+/* --- mr.c */
+
+extern struct fi_ops_mr mr_ops;
+void regions_init(struct domain *domain);
+/* FI_MAP_RAW_MR, FI_UNMAP_KEY. */
+int regions_control(struct fid *fid, int command, void *argument);
+/* A space gets the regions of the domain, or loses them. */
+bool regions_place(struct remote *remote);
+void regions_displace(struct remote *remote);
+/* A vector of a program's pieces; NULL: there is no memory. */
+struct map_vector *pieces_copy(const struct iovec *iov, size_t count);
+
+/* --- rma.c */
+
+extern struct fi_ops_rma rma_ops;
+enum answer remote_open(struct endpoint *endpoint);
+void remote_close(struct endpoint *endpoint);
+void remote_progress(struct remote *remote);
+/* Is there something for remote_progress()? Without the lock, too. */
+bool remote_has_news(const struct remote *remote);
+/* Is remote_progress() to be called soon, whatever happens? */
+bool remote_is_late(const struct remote *remote);
+/* How many operations have not ended. */
+uint64_t remote_pending(const struct remote *remote);
+/* Is an operation with this context under way? */
+bool remote_knows(const struct remote *remote, const void *context);
+/* As messages_watch() and messages_lower(), of one of its queues. */
+int remote_watch(struct remote *remote, unsigned queue);
+void remote_lower(struct remote *remote);
+
+#endif

@@ -1,0 +1,770 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* rma.c - an endpoint's space for remote memory, and reads and writes (remote.h). A read or a write
+ * has one event, when its answer is here: so every completion level is met. */
+#include <fi/remote.h>
+
+#include <stdlib.h>
+#include <string.h>
+
+#include <base/clock.h>
+#include <base/guard.h>
+#include <host/interface.h>
+#include <wire/message.h>
+
+#define SPACE    3
+#define ENTRIES  (REGIONS_MAX * PORTALS + 1)
+#define TOLD_MAX 16384               /* writes with remote data that the program has not heard of */
+#define VECTORS  1024                /* operations with several pieces of memory, at a time */
+#define AGAIN    (100 * MICROSECOND) /* before what was refused is repeated */
+
+static bool remote_enter(struct remote *remote)
+{
+	return front_visit(&fi_front, &remote->visit, remote->handle, HANDLE_INTERFACE, -1) == 0;
+}
+
+/* --- regions of own memory */
+
+/* vector: NULL: all memory. Returns false if there is no region left. */
+static bool region_bind(
+	struct remote *remote, const struct map_vector *vector, struct handle *handle)
+{
+	struct segment *segment = remote->visit.segment;
+	struct command command = {.kind = COMMAND_REGION_BIND};
+	const uint32_t taken = segment_take(segment, segment->free_regions);
+	struct region *region;
+
+	if (taken == INDEX_NONE)
+		return false;
+	handle->index = segment->limits.attached + taken;
+	handle->generation = segment_generation(segment);
+	region = segment_region(segment, handle->index);
+	region->start = 0;
+	region->length = vector ? map_vector_length(vector) : UINT64_MAX;
+	region->vector = vector ? vector : MAP_MEMORY;
+	region->queue = remote->queue_handles[QUEUE_OWN];
+	region->options = REGION_REMOTE_OFFSET | REGION_TRUNCATE;
+	region->log = TIER_BIT(TIER_ACK) | TIER_BIT_FAILED(TIER_ACK) | TIER_BIT(TIER_REPLY) |
+		      TIER_BIT_FAILED(TIER_REPLY);
+	region->threshold = GATE_THRESHOLD_INFINITE;
+	region->entry = INDEX_NONE;
+	*segment_attachment(segment, handle->index) = (struct attachment){0};
+	command.object.index = handle->index;
+	command.object.generation = handle->generation;
+	atomic_store_explicit(&region->gate, gate_make(handle->generation, GATE_THRESHOLD_INFINITE),
+		memory_order_release);
+	submission_post(&remote->visit.interface->submission, &command);
+	return true;
+}
+
+static void region_release(struct remote *remote, struct handle *handle)
+{
+	struct command command = {.kind = COMMAND_REGION_RELEASE};
+
+	if (handle->index == 0)
+		return;
+	command.object.index = handle->index;
+	command.object.generation = handle->generation;
+	handle->index = 0;
+	(void)visit_call(&remote->visit, &command, NULL, NULL);
+}
+
+/* --- movements: the space is visited */
+
+static struct movement *movement_make(struct remote *remote)
+{
+	struct movement *movement = remote->free;
+
+	if (movement) {
+		remote->free = movement->next;
+		return movement;
+	}
+	movement = malloc(sizeof(*movement));
+	if (!movement)
+		return NULL;
+	movement->made = remote->made;
+	remote->made = movement;
+	return movement;
+}
+
+/* It has ended, or was not posted. */
+static void movement_free(struct remote *remote, struct movement *movement)
+{
+	region_release(remote, &movement->region);
+	link_remove(&movement->link);
+	remote->endpoint->sending--;
+	free(movement->vector);
+	free(movement->copy);
+	movement->next = remote->free;
+	remote->free = movement;
+}
+
+/* F1. Takes one, with a place for its completion. */
+static struct movement *movement_try(struct remote *remote, bool quiet)
+{
+	struct endpoint *endpoint = remote->endpoint;
+	struct movement *movement;
+
+	if (endpoint->sending == endpoint->tx_size || (!quiet && !cq_promise(endpoint->tx.cq)))
+		return NULL;
+	movement = movement_make(remote);
+	if (!movement) {
+		if (!quiet)
+			cq_release(endpoint->tx.cq);
+		return NULL;
+	}
+	movement->quiet = quiet;
+	movement->region.index = 0;
+	movement->vector = NULL;
+	movement->copy = NULL;
+	movement->given_bytes = 0;
+	list_append(&remote->moving, &movement->link);
+	endpoint->sending++;
+	return movement;
+}
+
+static void movement_drop(struct remote *remote, struct movement *movement)
+{
+	if (!movement->quiet)
+		cq_release(remote->endpoint->tx.cq);
+	movement_free(remote, movement);
+}
+
+static void movement_post(struct remote *remote, const struct movement *movement)
+{
+	const struct submission *submission = &remote->visit.interface->submission;
+	struct long_command command; /* lines are written as far as they are used */
+
+	if (submission_begin(submission, &movement->move, &movement->line, movement->given))
+		return;
+	command.command = (struct command){.kind = COMMAND_CALL, .move = movement->move};
+	memcpy(command.further[0], &movement->line, sizeof(movement->line));
+	memcpy(command.further[1], movement->given, movement->given_bytes);
+	submission_post_lines(
+		submission, &command, 2 + (movement->given_bytes + RING_BYTES - 1) / RING_BYTES);
+}
+
+/* --- ends */
+
+static int failure_of(const struct movement *movement, enum tier_verdict verdict)
+{
+	if (verdict == TIER_OPERATION && movement->move.portal == PORTAL_TELLS)
+		verdict = TIER_DROPPED; /* M3: by the last entry */
+	switch (verdict) {
+	case TIER_UNDELIVERABLE:
+	case TIER_CLOSED:
+		return FI_EHOSTUNREACH;
+	case TIER_DROPPED: /* M1 */
+		return FI_EKEYREJECTED;
+	case TIER_PERMISSION:
+		return FI_EPERM;
+	case TIER_OPERATION:
+		return FI_EACCES;
+	case TIER_FAULT:
+		return FI_EFAULT;
+	default:
+		return FI_EIO;
+	}
+}
+
+static void movement_fail(struct remote *remote, const struct movement *movement, int err)
+{
+	const struct line line = {
+		.entry = {.op_context = movement->context, .flags = movement->flags},
+		.source = FI_ADDR_NOTAVAIL};
+	const struct failure failure = {.err = err};
+
+	if (movement->quiet)
+		WARN(EP_DATA, "a write of fi_inject_write() has failed: %s\n", fi_strerror(err));
+	else
+		cq_error(remote->endpoint->tx.cq, &line, &failure);
+}
+
+static void movement_complete(struct remote *remote, const struct movement *movement)
+{
+	const struct line line = {
+		.entry = {.op_context = movement->context, .flags = movement->flags},
+		.source = FI_ADDR_NOTAVAIL};
+
+	if (movement->completes)
+		cq_line(remote->endpoint->tx.cq, &line);
+	else if (!movement->quiet)
+		cq_release(remote->endpoint->tx.cq);
+}
+
+/* M3. */
+static void movement_refused(struct remote *remote, struct movement *movement)
+{
+	if (list_empty(&remote->refused))
+		remote->due = library_now() + AGAIN;
+	link_remove(&movement->link);
+	list_append(&remote->refused, &movement->link);
+}
+
+static void movement_done(
+	struct remote *remote, struct movement *movement, enum tier_verdict verdict)
+{
+	if (verdict == TIER_REFUSED) {
+		movement_refused(remote, movement);
+		return;
+	}
+	if (verdict == TIER_OK)
+		movement_complete(remote, movement);
+	else
+		movement_fail(remote, movement, failure_of(movement, verdict));
+	counter_count(remote->endpoint->counts[movement->count].counter, verdict != TIER_OK);
+	movement_free(remote, movement);
+}
+
+static void refused_resume(struct remote *remote)
+{
+	if (list_empty(&remote->refused) || library_now() < remote->due)
+		return;
+	list_each (struct movement, movement, &remote->refused, link) {
+		link_remove(&movement->link);
+		list_append(&remote->moving, &movement->link);
+		movement_post(remote, movement);
+	}
+}
+
+/* --- events */
+
+/* What an event says. */
+struct news {
+	uint8_t event, verdict;
+	struct process from;
+	uint64_t user, value, moved;
+};
+
+static void news_copy(const struct event_slot *slot, uint32_t attributes, uint32_t second, void *to)
+{
+	struct news *news = to;
+	uint64_t word;
+
+	(void)attributes;
+	(void)second;
+#define WORD(name) atomic_load_explicit(&slot->words[name], memory_order_relaxed)
+	word = WORD(EVENT_REGION);
+	news->event = TIER_FIELD(word, TIER_KIND_AT);
+	news->verdict = TIER_FIELD(word, TIER_VERDICT_AT);
+	word = WORD(EVENT_INITIATOR);
+	news->from = (struct process){.nid = (uint32_t)word, .pid = (uint32_t)(word >> 32)};
+	news->user = WORD(EVENT_USER);
+	news->value = WORD(EVENT_VALUE);
+	news->moved = WORD(EVENT_MOVED);
+#undef WORD
+}
+
+static bool news_take(struct remote *remote, unsigned queue, struct news *news)
+{
+	enum queue_answer answer = queue_take_oldest(&remote->queues[queue], news_copy, news);
+
+	return answer == QUEUE_EVENT || answer == QUEUE_EVENT_AFTER_GAP;
+}
+
+static void own_run(struct remote *remote)
+{
+	struct news news;
+
+	while (news_take(remote, QUEUE_OWN, &news))
+		movement_done(remote, (struct movement *)(uintptr_t)news.user,
+			(enum tier_verdict)news.verdict);
+}
+
+/* A peer has written, with data for the program. */
+static void write_tell(struct remote *remote, const struct news *news)
+{
+	const struct line line = {.entry = {.flags = FI_RMA | FI_REMOTE_WRITE | FI_REMOTE_CQ_DATA,
+					  .len = news->moved,
+					  .data = news->value},
+		.source = FI_ADDR_NOTAVAIL};
+
+	cq_line(remote->endpoint->rx.cq, &line);
+}
+
+static void portal_enable(struct remote *remote)
+{
+	struct command command = {.kind = COMMAND_PORTAL_ENABLE};
+
+	command.object.index = PORTAL_TELLS;
+	(void)visit_call(&remote->visit, &command, NULL, NULL);
+	remote->disabled = false;
+}
+
+/* M3. What has no place in the completion queue stays where it is. */
+static void told_run(struct remote *remote)
+{
+	struct cq *cq = remote->endpoint->rx.cq;
+	struct news news;
+
+	while (queue_has_news(&remote->queues[QUEUE_TOLD])) {
+		if (cq && !cq_stretch(cq))
+			return;
+		if (!news_take(remote, QUEUE_TOLD, &news)) {
+			if (cq)
+				cq_release(cq);
+			break;
+		}
+		if (cq && news.event == TIER_PUT && news.verdict == TIER_OK)
+			write_tell(remote, &news);
+		else if (cq)
+			cq_release(cq);
+		remote->disabled |= news.event == TIER_DISABLED;
+	}
+	if (remote->disabled)
+		portal_enable(remote);
+}
+
+void remote_progress(struct remote *remote)
+{
+	if (!remote_enter(remote))
+		return;
+	own_run(remote);
+	told_run(remote);
+	refused_resume(remote);
+	visit_leave(&remote->visit);
+}
+
+bool remote_has_news(const struct remote *remote)
+{
+	return queue_has_news(&remote->queues[QUEUE_OWN]) ||
+	       queue_has_news(&remote->queues[QUEUE_TOLD]);
+}
+
+bool remote_is_late(const struct remote *remote)
+{
+	return !list_empty(&remote->refused);
+}
+
+uint64_t remote_pending(const struct remote *remote)
+{
+	uint64_t pending = 0;
+
+	list_each (const struct movement, movement, &remote->moving, link)
+		pending++;
+	list_each (const struct movement, movement, &remote->refused, link)
+		pending++;
+	return pending;
+}
+
+bool remote_knows(const struct remote *remote, const void *context)
+{
+	list_each (const struct movement, movement, &remote->moving, link)
+		if (movement->context == context)
+			return true;
+	list_each (const struct movement, movement, &remote->refused, link)
+		if (movement->context == context)
+			return true;
+	return false;
+}
+
+int remote_watch(struct remote *remote, unsigned queue)
+{
+	const uint64_t handle = remote->queue_handles[queue];
+	struct visit visit;
+	int descriptor;
+
+	if (front_visit(&fi_front, &visit, handle, HANDLE_QUEUE, -1) != 0)
+		return -1;
+	descriptor = events_watch(&visit, handle);
+	visit_leave(&visit);
+	return descriptor;
+}
+
+void remote_lower(struct remote *remote)
+{
+	if (!remote_enter(remote))
+		return;
+	for (unsigned i = 0; i < QUEUES; i++)
+		if (queue_is_raised(remote->queues[i].queue))
+			queue_lower(&remote->queues[i], remote->visit.segment);
+	visit_leave(&remote->visit);
+}
+
+/* --- reads and writes */
+
+/* What a call asks for. */
+struct post {
+	bool reads;
+	const struct iovec *iov;
+	size_t count;
+	fi_addr_t peer;
+	uint64_t at, key;
+	void *context;
+	uint64_t data, flags;
+	bool quiet; /* fi_inject_write() */
+};
+
+#define READ_FLAGS  (OP_FLAGS & ~FI_INJECT)
+#define WRITE_FLAGS (OP_FLAGS | FI_REMOTE_CQ_DATA)
+
+static int post_check(const struct endpoint *endpoint, const struct post *post, uint64_t *length)
+{
+	const bool inject = post->quiet || post->flags & FI_INJECT;
+
+	if (!endpoint->enabled)
+		return -FI_EOPBADSTATE;
+	if (!(endpoint->caps & (post->reads ? FI_READ : FI_WRITE)))
+		return -FI_EOPNOTSUPP;
+	if ((post->flags & ~(post->reads ? READ_FLAGS : WRITE_FLAGS)) != 0)
+		return -FI_EBADFLAGS;
+	if (post->count > IOV_MAX_PARTS || (post->count > 0 && !post->iov))
+		return -FI_EINVAL;
+	*length = 0;
+	for (size_t i = 0; i < post->count; i++) {
+		if (post->iov[i].iov_len > MESSAGE_MAX - *length)
+			return -FI_EMSGSIZE;
+		*length += post->iov[i].iov_len;
+	}
+	return inject && *length > INJECT_MAX ? -FI_EMSGSIZE : 0;
+}
+
+static void pieces_gather(const struct post *post, uint8_t *to)
+{
+	for (size_t i = 0; i < post->count; i++) {
+		if (post->iov[i].iov_len > 0)
+			memcpy(to, post->iov[i].iov_base, post->iov[i].iov_len);
+		to += post->iov[i].iov_len;
+	}
+}
+
+/* Where the data comes from, or goes to. 0 or a negative error. */
+static int movement_memory(
+	struct remote *remote, struct movement *movement, const struct post *post)
+{
+	const bool inject = post->quiet || post->flags & FI_INJECT;
+	const uint64_t length = movement->line.length;
+
+	movement->move.region = remote->region.index;
+	movement->move.generation = remote->region.generation;
+	movement->line.local = post->count > 0 ? (uintptr_t)post->iov[0].iov_base : 0;
+	if (!inject && post->count < 2)
+		return 0;
+	if (inject && length <= COPIED_MAX) {
+		pieces_gather(post, movement->given);
+		movement->given_bytes = (unsigned)length;
+		movement->line.copied = true;
+		return 0;
+	}
+	if (!post->reads && length <= INJECT_MAX) {
+		movement->copy = malloc(length + 1);
+		if (!movement->copy)
+			return -FI_ENOMEM;
+		pieces_gather(post, movement->copy);
+		movement->line.local = (uintptr_t)movement->copy;
+		return 0;
+	}
+	movement->vector = pieces_copy(post->iov, post->count);
+	if (!movement->vector)
+		return -FI_ENOMEM;
+	if (!region_bind(remote, movement->vector, &movement->region))
+		return -FI_EAGAIN;
+	movement->move.region = movement->region.index;
+	movement->move.generation = movement->region.generation;
+	movement->line.local = 0;
+	return 0;
+}
+
+static void movement_fill(struct remote *remote, struct movement *movement, const struct post *post,
+	const struct address *to, uint64_t length)
+{
+	const struct binding *binding = &remote->endpoint->tx;
+	const bool tells = (post->flags & FI_REMOTE_CQ_DATA) != 0;
+
+	movement->context = post->context;
+	movement->flags = FI_RMA | (post->reads ? FI_READ : FI_WRITE);
+	movement->count = post->reads ? COUNT_READ : COUNT_WRITE;
+	movement->completes = !post->quiet && (!binding->selective || post->flags & FI_COMPLETION);
+	movement->move = (struct move){
+		.to = {.nid = to->nid, .pid = to->pid},
+		.portal = tells ? PORTAL_TELLS : PORTAL_PLAIN,
+		.cookie = to->life, /* M2 */
+		.match_bits = post->key,
+		.offset = post->at,
+		.value = tells ? post->data : 0,
+	};
+	movement->line = (struct call_line){
+		.length = length,
+		.user = (uintptr_t)movement,
+		.message = post->reads ? MESSAGE_LOAD : MESSAGE_STORE,
+		.want = WANT_EVENT,
+	};
+}
+
+/* The space is visited. */
+static int movement_begin(struct remote *remote, struct movement *movement, const struct post *post,
+	const struct address *to, uint64_t length)
+{
+	int result;
+
+	movement_fill(remote, movement, post, to, length);
+	result = movement_memory(remote, movement, post);
+	if (result == 0)
+		movement_post(remote, movement);
+	else
+		movement_drop(remote, movement);
+	return result;
+}
+
+static ssize_t rma_locked(struct endpoint *endpoint, const struct post *post)
+{
+	struct remote *remote = endpoint->remote;
+	const struct av_entry *to;
+	struct movement *movement;
+	uint64_t length;
+	int result = post_check(endpoint, post, &length);
+
+	if (result != 0)
+		return result;
+	to = av_at(endpoint->av, post->peer);
+	if (!to)
+		return -FI_EINVAL;
+	movement = movement_try(remote, post->quiet);
+	if (!movement) { /* a program that tries again and again makes progress so */
+		endpoint_progress(endpoint);
+		movement = movement_try(remote, post->quiet);
+	}
+	if (!movement)
+		return -FI_EAGAIN;
+	if (!remote_enter(remote)) {
+		movement_drop(remote, movement);
+		return -FI_EOPBADSTATE;
+	}
+	result = movement_begin(remote, movement, post, &to->address, length);
+	visit_leave(&remote->visit);
+	return result;
+}
+
+static ssize_t rma_post(struct fid_ep *fid, const struct post *post)
+{
+	struct endpoint *endpoint = endpoint_of(fid);
+	ssize_t result;
+
+	domain_enter(endpoint->domain);
+	result = rma_locked(endpoint, post);
+	domain_leave(endpoint->domain);
+	return result;
+}
+
+/* --- calls */
+
+#define TX_FLAGS(ep) endpoint_of(ep)->tx_flags
+
+/* A post of one piece of memory. */
+#define ONE(buffer, length)                                                                        \
+	.iov = &(const struct iovec){(void *)(uintptr_t)(buffer), length}, .count = 1
+
+static ssize_t rma_read(struct fid_ep *ep, void *buffer, size_t length, void *desc, fi_addr_t from,
+	uint64_t at, uint64_t key, void *context)
+{
+	(void)desc;
+	return rma_post(ep, &(struct post){.reads = true,
+				    ONE(buffer, length),
+				    .peer = from,
+				    .at = at,
+				    .key = key,
+				    .context = context,
+				    .flags = TX_FLAGS(ep) & READ_FLAGS});
+}
+
+static ssize_t rma_readv(struct fid_ep *ep, const struct iovec *iov, void **desc, size_t count,
+	fi_addr_t from, uint64_t at, uint64_t key, void *context)
+{
+	(void)desc;
+	return rma_post(ep, &(struct post){.reads = true,
+				    .iov = iov,
+				    .count = count,
+				    .peer = from,
+				    .at = at,
+				    .key = key,
+				    .context = context,
+				    .flags = TX_FLAGS(ep) & READ_FLAGS});
+}
+
+/* A message has one remote piece, as long as the local ones together. */
+static ssize_t rma_msg(
+	struct fid_ep *ep, const struct fi_msg_rma *message, uint64_t flags, bool reads)
+{
+	uint64_t length = 0;
+
+	if (message->rma_iov_count != 1 || !message->rma_iov)
+		return -FI_EINVAL;
+	for (size_t i = 0; i < message->iov_count && message->msg_iov; i++)
+		length += message->msg_iov[i].iov_len;
+	if (length != message->rma_iov->len)
+		return -FI_EINVAL;
+	return rma_post(ep, &(struct post){.reads = reads,
+				    .iov = message->msg_iov,
+				    .count = message->iov_count,
+				    .peer = message->addr,
+				    .at = message->rma_iov->addr,
+				    .key = message->rma_iov->key,
+				    .context = message->context,
+				    .data = message->data,
+				    .flags = flags});
+}
+
+static ssize_t rma_readmsg(struct fid_ep *ep, const struct fi_msg_rma *message, uint64_t flags)
+{
+	return rma_msg(ep, message, flags, true);
+}
+
+static ssize_t rma_write(struct fid_ep *ep, const void *buffer, size_t length, void *desc,
+	fi_addr_t to, uint64_t at, uint64_t key, void *context)
+{
+	(void)desc;
+	return rma_post(ep, &(struct post){ONE(buffer, length), .peer = to, .at = at, .key = key,
+				    .context = context, .flags = TX_FLAGS(ep)});
+}
+
+static ssize_t rma_writev(struct fid_ep *ep, const struct iovec *iov, void **desc, size_t count,
+	fi_addr_t to, uint64_t at, uint64_t key, void *context)
+{
+	(void)desc;
+	return rma_post(ep, &(struct post){.iov = iov,
+				    .count = count,
+				    .peer = to,
+				    .at = at,
+				    .key = key,
+				    .context = context,
+				    .flags = TX_FLAGS(ep)});
+}
+
+static ssize_t rma_writemsg(struct fid_ep *ep, const struct fi_msg_rma *message, uint64_t flags)
+{
+	return rma_msg(ep, message, flags, false);
+}
+
+static ssize_t rma_inject(struct fid_ep *ep, const void *buffer, size_t length, fi_addr_t to,
+	uint64_t at, uint64_t key)
+{
+	return rma_post(ep, &(struct post){ONE(buffer, length), .peer = to, .at = at, .key = key,
+				    .quiet = true});
+}
+
+static ssize_t rma_writedata(struct fid_ep *ep, const void *buffer, size_t length, void *desc,
+	uint64_t data, fi_addr_t to, uint64_t at, uint64_t key, void *context)
+{
+	(void)desc;
+	return rma_post(ep, &(struct post){ONE(buffer, length), .peer = to, .at = at, .key = key,
+				    .context = context, .data = data,
+				    .flags = TX_FLAGS(ep) | FI_REMOTE_CQ_DATA});
+}
+
+static ssize_t rma_injectdata(struct fid_ep *ep, const void *buffer, size_t length, uint64_t data,
+	fi_addr_t to, uint64_t at, uint64_t key)
+{
+	return rma_post(ep, &(struct post){ONE(buffer, length), .peer = to, .at = at, .key = key,
+				    .data = data, .flags = FI_REMOTE_CQ_DATA, .quiet = true});
+}
+
+struct fi_ops_rma rma_ops = {
+	.size = sizeof(rma_ops),
+	.read = rma_read,
+	.readv = rma_readv,
+	.readmsg = rma_readmsg,
+	.write = rma_write,
+	.writev = rma_writev,
+	.writemsg = rma_writemsg,
+	.inject = rma_inject,
+	.writedata = rma_writedata,
+	.injectdata = rma_injectdata,
+};
+
+/* --- opening and closing */
+
+static bool portal_make(struct remote *remote, unsigned index)
+{
+	struct portal *portal = segment_portal(remote->visit.segment, index);
+	struct command command = {.kind = COMMAND_PORTAL_OPEN,
+		.update = index == PORTAL_TELLS, /* M3 */
+		.position = POSITION_STRANGERS};
+
+	atomic_store_explicit(&portal->state, PORTAL_CLAIMED, memory_order_relaxed);
+	command.object.index = index;
+	command.object.other = remote->queue_handles[QUEUE_TOLD];
+	return visit_call(&remote->visit, &command, NULL, NULL) == ANSWER_OK;
+}
+
+static bool queue_make(struct remote *remote, unsigned queue, uint64_t count)
+{
+	uint64_t *handle = &remote->queue_handles[queue];
+
+	if (events_make(&remote->visit, count, handle) != ANSWER_OK)
+		return false;
+	remote->queues[queue] = queue_view(remote->visit.segment,
+		segment_queue(remote->visit.segment, handle_index(*handle)), *handle);
+	return true;
+}
+
+/* The space is visited. */
+static bool space_furnish(struct remote *remote)
+{
+	return queue_make(remote, QUEUE_OWN, remote->endpoint->tx_size) &&
+	       queue_make(remote, QUEUE_TOLD, TOLD_MAX) &&
+	       region_bind(remote, NULL, &remote->region) && portal_make(remote, PORTAL_PLAIN) &&
+	       portal_make(remote, PORTAL_TELLS) && regions_place(remote);
+}
+
+enum answer remote_open(struct endpoint *endpoint)
+{
+	const struct space_choice choice = {
+		.number = SPACE, .kind = SPACE_TIERS, .ranked = true, .lives = true};
+	const struct segment_limits limits = {
+		.entries = ENTRIES,
+		.attached = ENTRIES,
+		.regions = ENTRIES + 1 + VECTORS,
+		.queues = QUEUES,
+		.counters = 1,
+		.unexpected = 1,
+		.portals = PORTALS,
+		.access = 1,
+		.list_length = REGIONS_MAX,
+		.event_bytes = 4 * (SIZE_LIMIT + TOLD_MAX) * sizeof(struct event_slot),
+	};
+	struct remote *remote = calloc(1, sizeof(*remote));
+	enum answer answer;
+	bool furnished;
+
+	if (!remote)
+		return ANSWER_NO_MEMORY;
+	remote->endpoint = endpoint;
+	list_init(&remote->places);
+	list_init(&remote->moving);
+	list_init(&remote->refused);
+	endpoint->remote = remote;
+	guard_start();
+	answer = interface_open_space(
+		&fi_front, endpoint->interface, &choice, &limits, &remote->handle);
+	if (answer != ANSWER_OK)
+		return answer;
+	if (!remote_enter(remote))
+		return ANSWER_FAILED;
+	furnished = space_furnish(remote);
+	visit_leave(&remote->visit);
+	return furnished ? ANSWER_OK : ANSWER_NO_MEMORY;
+}
+
+/* The interface has closed, or was never opened. */
+void remote_close(struct endpoint *endpoint)
+{
+	struct remote *remote = endpoint->remote;
+	struct movement *movement;
+
+	if (!remote)
+		return;
+	regions_displace(remote);
+	list_each (struct movement, pending, &remote->moving, link) {
+		pending->region.index = 0;
+		movement_drop(remote, pending);
+	}
+	list_each (struct movement, pending, &remote->refused, link) {
+		pending->region.index = 0;
+		movement_drop(remote, pending);
+	}
+	while ((movement = remote->made)) {
+		remote->made = movement->made;
+		free(movement);
+	}
+	free(remote);
+	endpoint->remote = NULL;
+}

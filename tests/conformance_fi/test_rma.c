@@ -1,0 +1,865 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* test_rma.c - memory regions, reads and writes: fi_mr(3), fi_rma(3). What an initiator may not do
+ * ends with an error at it, and changes nothing at the target.
+ * Covers: lib/fi/mr.c, lib/fi/rma.c. */
+#include "fixture.h"
+
+#include <poll.h>
+#include <sys/mman.h>
+#include <time.h>
+
+#include <rdma/fi_eq.h>
+
+#define HANG   60 /* s */
+#define BYTES  (3u << 20)
+#define EDGE   4096 /* on both sides of the region, for nobody */
+#define KEY    UINT64_C(0x1234)
+#define BOTH   (FI_REMOTE_READ | FI_REMOTE_WRITE)
+#define UNUSED 0x5a
+
+static uint8_t *target, *mirror; /* with edges; and what it is to be */
+static uint8_t *local;
+static struct fid_mr *region;
+static uint64_t base, key; /* of the region, for the initiator */
+static int context;
+
+static const size_t sizes[] = {
+	1, 2, 8, 63, 64, 65, 256, 1023, 1024, 1025, 4096, 4097, 70000, 1000003};
+#define SIZES (sizeof(sizes) / sizeof(sizes[0]))
+
+static void region_open(uint64_t access)
+{
+	assert_ok(fi_mr_reg(domain, target + EDGE, BYTES, access, 0, KEY, 0, &region, &context));
+	key = fi_mr_key(region);
+	base = info->domain_attr->mr_mode == FI_MR_BASIC ? (uintptr_t)target + EDGE : 0;
+}
+
+static void memory_open(void)
+{
+	target = malloc(BYTES + 2 * EDGE);
+	mirror = malloc(BYTES + 2 * EDGE);
+	local = malloc(BYTES);
+	assert_true(target && mirror && local);
+	memset(target, UNUSED, BYTES + 2 * EDGE);
+	memset(mirror, UNUSED, BYTES + 2 * EDGE);
+	for (unsigned i = 0; i < BYTES; i++)
+		local[i] = (uint8_t)(i * 31 + i / 251);
+}
+
+static int opened(void **state)
+{
+	(void)state;
+	pair_open(&(struct wish){.caps = FI_RMA | FI_MSG});
+	memory_open();
+	region_open(BOTH);
+	return 0;
+}
+
+static int opened_basic(void **state)
+{
+	(void)state;
+	pair_open(&(struct wish){.caps = FI_RMA, .mr_mode = FI_MR_BASIC});
+	memory_open();
+	region_open(BOTH);
+	return 0;
+}
+
+static int opened_to_wait(void **state)
+{
+	(void)state;
+	pair_open(&(struct wish){.caps = FI_RMA, .wait = FI_WAIT_FD});
+	memory_open();
+	region_open(BOTH);
+	return 0;
+}
+
+static int opened_selective(void **state)
+{
+	(void)state;
+	pair_open(&(struct wish){.caps = FI_RMA, .bind = FI_SELECTIVE_COMPLETION});
+	memory_open();
+	region_open(BOTH);
+	return 0;
+}
+
+static int closed(void **state)
+{
+	(void)state;
+	if (region)
+		assert_ok(fi_close(&region->fid));
+	region = NULL;
+	free(target);
+	free(mirror);
+	free(local);
+	pair_close();
+	return 0;
+}
+
+/* Nothing else was written. */
+static void target_is_as_it_should_be(void)
+{
+	assert_memory_equal(target, mirror, BYTES + 2 * EDGE);
+}
+
+static void target_gets(const void *data, uint64_t at, size_t length)
+{
+	memcpy(mirror + EDGE + at, data, length);
+}
+
+static void done_take(uint64_t flags, const void *of)
+{
+	struct fi_cq_tagged_entry entry = {0};
+
+	completion_take(&sides[0], &entry, NULL);
+	assert_int_equal(entry.flags, flags);
+	assert_ptr_equal(entry.op_context, of);
+}
+
+static void written_take(void)
+{
+	done_take(FI_RMA | FI_WRITE, &context);
+}
+
+static void failed_take(int err, uint64_t flags)
+{
+	struct fi_cq_err_entry error;
+
+	error_take(&sides[0], &error);
+	assert_int_equal(error.err, err);
+	assert_int_equal(error.flags, flags);
+	assert_ptr_equal(error.op_context, &context);
+}
+
+static void told_take(uint64_t data, size_t length)
+{
+	struct fi_cq_tagged_entry entry = {0};
+
+	completion_take(&sides[1], &entry, NULL);
+	assert_int_equal(entry.flags, FI_RMA | FI_REMOTE_WRITE | FI_REMOTE_CQ_DATA);
+	assert_true(entry.data == data);
+	assert_int_equal(entry.len, length);
+}
+
+static void message_make(struct fi_msg_rma *message, struct iovec *iov, struct fi_rma_iov *to,
+	size_t pieces, size_t length, uint64_t at)
+{
+	for (size_t i = 0; i < pieces; i++)
+		iov[i] = (struct iovec){local + i * (length / pieces),
+			i + 1 < pieces ? length / pieces : length - i * (length / pieces)};
+	*to = (struct fi_rma_iov){base + at, length, key};
+	*message = (struct fi_msg_rma){.msg_iov = iov,
+		.iov_count = pieces,
+		.addr = sides[0].other,
+		.rma_iov = to,
+		.rma_iov_count = 1,
+		.context = &context};
+}
+
+/* --- what works */
+
+static void every_form_of_a_write_writes(void **state)
+{
+	struct fid_ep *ep = sides[0].ep;
+	const fi_addr_t to = sides[0].other;
+	struct fi_msg_rma message;
+	struct fi_rma_iov there;
+	struct iovec iov[4];
+	uint64_t at = 3;
+
+	(void)state;
+	for (unsigned i = 0; i < SIZES; i++) {
+		const size_t length = sizes[i];
+
+		assert_ok(fi_write(ep, local, length, NULL, to, base + at, key, &context));
+		written_take();
+		target_gets(local, at, length);
+		at += 5;
+		for (size_t pieces = 1; pieces <= 4; pieces++, at += 7) {
+			message_make(&message, iov, &there, pieces, length, at);
+			assert_ok(fi_writev(ep, iov, NULL, pieces, to, base + at, key, &context));
+			written_take();
+			target_gets(local, at, length);
+			at += 11;
+			message_make(&message, iov, &there, pieces, length, at);
+			assert_ok(fi_writemsg(ep, &message, FI_COMPLETION));
+			written_take();
+			target_gets(local, at, length);
+		}
+		target_is_as_it_should_be();
+	}
+	assert_ok(fi_write(ep, NULL, 0, NULL, to, base + BYTES, key, &context));
+	written_take();
+	assert_ok(fi_write(ep, local, BYTES, NULL, to, base, key, &context));
+	written_take();
+	target_gets(local, 0, BYTES);
+	target_is_as_it_should_be();
+}
+
+static void every_form_of_a_read_reads(void **state)
+{
+	struct fid_ep *ep = sides[0].ep;
+	const fi_addr_t from = sides[0].other;
+	struct fi_msg_rma message;
+	struct fi_rma_iov there;
+	struct iovec iov[4];
+	uint8_t *data = malloc(BYTES);
+
+	(void)state;
+	assert_non_null(data);
+	memcpy(data, local, BYTES);
+	target_gets(data, 0, BYTES);
+	memcpy(target + EDGE, data, BYTES);
+	for (unsigned i = 0; i < SIZES; i++) {
+		const size_t length = sizes[i];
+		const uint64_t at = 13 * i;
+
+		memset(local, 0, BYTES);
+		assert_ok(fi_read(ep, local, length, NULL, from, base + at, key, &context));
+		done_take(FI_RMA | FI_READ, &context);
+		assert_memory_equal(local, data + at, length);
+		assert_int_equal(local[length], 0);
+		for (size_t pieces = 1; pieces <= 4; pieces++) {
+			message_make(&message, iov, &there, pieces, length, at);
+			memset(local, 0, length);
+			assert_ok(fi_readv(ep, iov, NULL, pieces, from, base + at, key, &context));
+			done_take(FI_RMA | FI_READ, &context);
+			assert_memory_equal(local, data + at, length);
+			memset(local, 0, length);
+			assert_ok(fi_readmsg(ep, &message, FI_COMPLETION));
+			done_take(FI_RMA | FI_READ, &context);
+			assert_memory_equal(local, data + at, length);
+			assert_int_equal(local[length], 0);
+		}
+	}
+	target_is_as_it_should_be();
+	free(data);
+}
+
+static void an_inject_gives_its_memory_back_and_does_not_complete(void **state)
+{
+	struct fid_ep *ep = sides[0].ep;
+	const size_t most = info->tx_attr->inject_size;
+	struct fi_msg_rma message;
+	struct fi_rma_iov there;
+	struct iovec iov[4];
+	uint64_t at = 0;
+
+	(void)state;
+	for (unsigned i = 0; i < SIZES && sizes[i] <= most; i++, at += 2 * most) {
+		uint8_t *copy = malloc(sizes[i]);
+
+		assert_non_null(copy);
+		memcpy(copy, local, sizes[i]);
+		assert_ok(fi_inject_write(ep, copy, sizes[i], sides[0].other, base + at, key));
+		memset(copy, 0, sizes[i]);
+		free(copy);
+		target_gets(local, at, sizes[i]);
+		/* By a message it completes. */
+		message_make(&message, iov, &there, 3, sizes[i], at + most);
+		assert_ok(fi_writemsg(ep, &message, FI_INJECT | FI_COMPLETION));
+		target_gets(local, at + most, sizes[i]);
+		memset(local, 0, sizes[i]);
+		written_take();
+		memcpy(local, mirror + EDGE + at, sizes[i]);
+	}
+	nothing_completes(&sides[0]);
+	target_is_as_it_should_be();
+	assert_int_equal(
+		fi_inject_write(ep, local, most + 1, sides[0].other, base, key), -FI_EMSGSIZE);
+}
+
+static void remote_data_arrives_behind_what_was_written(void **state)
+{
+	struct fid_ep *ep = sides[0].ep;
+	const fi_addr_t to = sides[0].other;
+	struct fi_msg_rma message;
+	struct fi_rma_iov there;
+	struct iovec iov[4];
+
+	(void)state;
+	for (unsigned i = 0; i < SIZES; i++) {
+		const size_t length = sizes[i];
+
+		memset(target + EDGE, 0, length);
+		assert_ok(fi_writedata(
+			ep, local, length, NULL, UINT64_MAX - i, to, base, key, &context));
+		told_take(UINT64_MAX - i, length);
+		assert_memory_equal(target + EDGE, local, length);
+		written_take();
+	}
+	memset(target + EDGE, 0, 9);
+	assert_ok(fi_inject_writedata(ep, local, 9, 77, to, base, key));
+	told_take(77, 9);
+	assert_memory_equal(target + EDGE, local, 9);
+	message_make(&message, iov, &there, 2, 500, 0);
+	message.data = 78;
+	assert_ok(fi_writemsg(ep, &message, FI_REMOTE_CQ_DATA | FI_COMPLETION));
+	told_take(78, 500);
+	written_take();
+	assert_ok(fi_writedata(ep, NULL, 0, NULL, 79, to, base, key, &context));
+	told_take(79, 0);
+	written_take();
+	/* Others tell nobody. */
+	assert_ok(fi_write(ep, local, 8, NULL, to, base, key, &context));
+	written_take();
+	nothing_completes(&sides[1]);
+}
+
+/* As many writes as no queue of the target has room for: each is told of once. */
+static void no_remote_data_is_lost_when_nobody_reads(void **state)
+{
+	enum { COUNT = 24000 };
+	const time_t end = time(NULL) + HANG;
+	static uint8_t told[COUNT];
+	unsigned posted = 0, heard = 0, refused = 0;
+	struct fi_cq_tagged_entry entries[64];
+
+	(void)state;
+	memset(told, 0, sizeof(told));
+	while (heard < COUNT) {
+		ssize_t taken = -FI_EAGAIN;
+
+		/* Until nothing goes any more; then a little at a time. */
+		if (posted < COUNT && refused < (heard == 0 ? 1000 : 4)) {
+			ssize_t result = fi_inject_writedata(
+				sides[0].ep, local, 8, posted, sides[0].other, base, key);
+
+			assert_true(result == 0 || result == -FI_EAGAIN);
+			posted += result == 0;
+			refused = result == 0 ? 0 : refused + 1;
+			continue;
+		}
+		(void)fi_cq_read(sides[0].cq, NULL, 0);
+		taken = fi_cq_read(sides[1].cq, entries, 64);
+		assert_true(taken > 0 || taken == -FI_EAGAIN);
+		for (ssize_t i = 0; i < taken; i++, heard++) {
+			assert_true(entries[i].data < COUNT);
+			assert_int_equal(told[entries[i].data]++, 0);
+		}
+		refused = 0;
+		assert_true(time(NULL) < end);
+	}
+	nothing_completes(&sides[1]);
+}
+
+static void every_completion_level_completes(void **state)
+{
+	const uint64_t levels[] = {FI_INJECT_COMPLETE, FI_TRANSMIT_COMPLETE, FI_DELIVERY_COMPLETE};
+	struct fi_msg_rma message;
+	struct fi_rma_iov there;
+	struct iovec iov[4];
+
+	(void)state;
+	for (unsigned i = 0; i < 3; i++) {
+		message_make(&message, iov, &there, 1, 100, i * 100);
+		assert_ok(fi_writemsg(sides[0].ep, &message, FI_COMPLETION | levels[i]));
+		written_take();
+		target_gets(local, i * 100, 100);
+		target_is_as_it_should_be(); /* all are the strongest */
+		assert_ok(fi_readmsg(sides[0].ep, &message, FI_COMPLETION | levels[i]));
+		done_take(FI_RMA | FI_READ, &context);
+	}
+	assert_int_equal(fi_writemsg(sides[0].ep, &message, FI_COMMIT_COMPLETE), -FI_EBADFLAGS);
+	assert_int_equal(fi_readmsg(sides[0].ep, &message, FI_INJECT), -FI_EBADFLAGS);
+	assert_int_equal(fi_readmsg(sides[0].ep, &message, FI_REMOTE_CQ_DATA), -FI_EBADFLAGS);
+}
+
+static void what_nobody_asks_for_does_not_complete(void **state)
+{
+	struct fi_msg_rma message;
+	struct fi_rma_iov there;
+	struct iovec iov[4];
+
+	(void)state;
+	message_make(&message, iov, &there, 1, 100, 0);
+	assert_ok(fi_writemsg(sides[0].ep, &message, 0));
+	nothing_completes(&sides[0]);
+	assert_ok(fi_write(sides[0].ep, local, 8, NULL, sides[0].other, base, key, NULL));
+	assert_ok(fi_read(sides[0].ep, local, 8, NULL, sides[0].other, base, key, NULL));
+	assert_ok(fi_writemsg(sides[0].ep, &message, FI_COMPLETION));
+	written_take();
+	nothing_completes(&sides[0]);
+	/* An error always does. */
+	there.key = key + 1;
+	assert_ok(fi_writemsg(sides[0].ep, &message, 0));
+	failed_take(FI_EKEYREJECTED, FI_RMA | FI_WRITE);
+}
+
+static void an_endpoint_reaches_itself(void **state)
+{
+	(void)state;
+	assert_ok(fi_write(sides[0].ep, local, 5000, NULL, sides[0].self, base, key, &context));
+	written_take();
+	target_gets(local, 0, 5000);
+	target_is_as_it_should_be();
+	memset(local, 0, 5000);
+	assert_ok(fi_read(sides[0].ep, local, 5000, NULL, sides[0].self, base, key, &context));
+	done_take(FI_RMA | FI_READ, &context);
+	assert_memory_equal(local, mirror + EDGE, 5000);
+}
+
+static void many_are_under_way_at_once(void **state)
+{
+	const time_t end = time(NULL) + HANG;
+	struct fi_cq_tagged_entry entries[16];
+	unsigned posted = 0, done = 0;
+
+	(void)state;
+	while (done < 20000) {
+		ssize_t taken;
+
+		if (posted < 20000) {
+			const uint64_t at = posted * 100;
+			ssize_t result = posted % 3 == 0
+						 ? fi_read(sides[0].ep, local + at, 100, NULL,
+							   sides[0].other, base + at, key, NULL)
+						 : fi_write(sides[0].ep, local + at, 100, NULL,
+							   sides[0].other, base + at, key, NULL);
+
+			if (result == 0 && posted % 3 != 0)
+				target_gets(local + at, at, 100);
+			assert_true(result == 0 || result == -FI_EAGAIN);
+			posted += result == 0;
+			if (result == 0)
+				continue;
+		}
+		taken = fi_cq_read(sides[0].cq, entries, 16);
+		assert_true(taken > 0 || taken == -FI_EAGAIN);
+		done += taken > 0 ? (unsigned)taken : 0;
+		(void)fi_cq_read(sides[1].cq, NULL, 0);
+		assert_true(time(NULL) < end);
+	}
+	target_is_as_it_should_be();
+}
+
+/* --- what an enemy tries */
+
+/* Neither does anything at the target. */
+static void both_fail(uint64_t at, size_t length, uint64_t with, int err)
+{
+	const uint8_t before[3] = {local[0], local[length / 2], local[length - 1]};
+
+	assert_ok(fi_write(sides[0].ep, local, length, NULL, sides[0].other, at, with, &context));
+	failed_take(err, FI_RMA | FI_WRITE);
+	assert_ok(fi_writedata(
+		sides[0].ep, local, length, NULL, 1, sides[0].other, at, with, &context));
+	failed_take(err, FI_RMA | FI_WRITE);
+	assert_ok(fi_read(sides[0].ep, local, length, NULL, sides[0].other, at, with, &context));
+	failed_take(err, FI_RMA | FI_READ);
+	assert_int_equal(local[0], before[0]);
+	assert_int_equal(local[length / 2], before[1]);
+	assert_int_equal(local[length - 1], before[2]);
+	target_is_as_it_should_be();
+}
+
+static void a_wrong_key_opens_nothing(void **state)
+{
+	(void)state;
+	for (unsigned i = 0; i < 64; i++)
+		both_fail(base, 8, key ^ UINT64_C(1) << i, FI_EKEYREJECTED);
+	both_fail(base, 100000, key + 1, FI_EKEYREJECTED);
+	nothing_completes(&sides[1]);
+}
+
+static void nothing_beyond_a_region_is_touched(void **state)
+{
+	(void)state;
+	both_fail(base + BYTES, 1, key, FI_EKEYREJECTED);
+	both_fail(base + BYTES - 7, 8, key, FI_EKEYREJECTED);
+	both_fail(base + 1, BYTES, key, FI_EKEYREJECTED);
+	both_fail(base - 1, 8, key, FI_EKEYREJECTED);
+	both_fail(base - 8, 16, key, FI_EKEYREJECTED);
+	both_fail(base - EDGE, EDGE, key, FI_EKEYREJECTED);
+	both_fail(base + UINT64_MAX - 3, 8, key, FI_EKEYREJECTED);
+	both_fail(base + (UINT64_C(1) << 63), 8, key, FI_EKEYREJECTED);
+	if (base != 0)
+		both_fail(0, 8, key, FI_EKEYREJECTED);
+	nothing_completes(&sides[1]);
+}
+
+static void a_region_gives_no_more_than_it_says(void **state)
+{
+	(void)state;
+	assert_ok(fi_close(&region->fid));
+	region_open(FI_REMOTE_READ);
+	assert_ok(fi_write(sides[0].ep, local, 8, NULL, sides[0].other, base, key, &context));
+	failed_take(FI_EACCES, FI_RMA | FI_WRITE);
+	assert_ok(
+		fi_writedata(sides[0].ep, local, 8, NULL, 1, sides[0].other, base, key, &context));
+	failed_take(FI_EKEYREJECTED, FI_RMA | FI_WRITE);
+	assert_ok(fi_read(sides[0].ep, local, 8, NULL, sides[0].other, base, key, &context));
+	done_take(FI_RMA | FI_READ, &context);
+	target_is_as_it_should_be();
+	assert_ok(fi_close(&region->fid));
+	region_open(FI_REMOTE_WRITE);
+	assert_ok(fi_read(sides[0].ep, local, 8, NULL, sides[0].other, base, key, &context));
+	failed_take(FI_EACCES, FI_RMA | FI_READ);
+	assert_ok(fi_write(sides[0].ep, local, 8, NULL, sides[0].other, base, key, &context));
+	written_take();
+	target_gets(local, 0, 8);
+	target_is_as_it_should_be();
+	assert_ok(fi_close(&region->fid));
+	region_open(FI_SEND | FI_RECV | FI_READ | FI_WRITE);
+	both_fail(base, 8, key, FI_EKEYREJECTED);
+	nothing_completes(&sides[1]);
+}
+
+static void a_closed_region_is_closed(void **state)
+{
+	(void)state;
+	assert_ok(fi_close(&region->fid));
+	region = NULL;
+	both_fail(base, 8, key, FI_EKEYREJECTED);
+	both_fail(base, 100000, key, FI_EKEYREJECTED);
+}
+
+/* Its process lives, and has the id that the address has. */
+static void an_earlier_life_is_nobody(void **state)
+{
+	char name[NAME_BYTES];
+	fi_addr_t earlier;
+
+	(void)state;
+	memcpy(name, sides[1].name, sizeof(name));
+	name[16]++;
+	assert_int_equal(fi_av_insert(sides[0].av, name, 1, &earlier, 0, NULL), 1);
+	assert_ok(fi_write(sides[0].ep, local, 8, NULL, earlier, base, key, &context));
+	failed_take(FI_EHOSTUNREACH, FI_RMA | FI_WRITE);
+	assert_ok(fi_read(sides[0].ep, local, 100000, NULL, earlier, base, key, &context));
+	failed_take(FI_EHOSTUNREACH, FI_RMA | FI_READ);
+	target_is_as_it_should_be();
+}
+
+static void memory_that_has_gone_harms_nobody(void **state)
+{
+	uint8_t *gone = mmap(NULL, BYTES, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	struct fid_mr *mr;
+	uint64_t at;
+
+	(void)state;
+	assert_ptr_not_equal(gone, MAP_FAILED);
+	assert_ok(fi_mr_reg(domain, gone, BYTES, BOTH, 0, 99, 0, &mr, NULL));
+	at = base == 0 ? 0 : (uintptr_t)gone;
+	for (unsigned i = 0; i < SIZES; i++) {
+		assert_ok(fi_write(sides[0].ep, local, sizes[i], NULL, sides[0].other, at,
+			fi_mr_key(mr), &context));
+		failed_take(FI_EFAULT, FI_RMA | FI_WRITE);
+		assert_ok(fi_read(sides[0].ep, local, sizes[i], NULL, sides[0].other, at,
+			fi_mr_key(mr), &context));
+		failed_take(FI_EFAULT, FI_RMA | FI_READ);
+		/* And own memory that is none. */
+		assert_ok(fi_write(
+			sides[0].ep, gone, sizes[i], NULL, sides[0].other, base, key, &context));
+		failed_take(FI_EFAULT, FI_RMA | FI_WRITE);
+	}
+	/* It comes. */
+	assert_ok(mprotect(gone, BYTES, PROT_READ | PROT_WRITE));
+	assert_ok(fi_mr_refresh(mr, NULL, 0, 0));
+	assert_ok(fi_write(
+		sides[0].ep, local, 5000, NULL, sides[0].other, at, fi_mr_key(mr), &context));
+	written_take();
+	assert_memory_equal(gone, local, 5000);
+	assert_ok(fi_close(&mr->fid));
+	assert_ok(munmap(gone, BYTES));
+}
+
+static void a_bad_call_is_refused_at_once(void **state)
+{
+	struct fid_ep *ep = sides[0].ep;
+	struct fi_msg_rma message;
+	struct fi_rma_iov there;
+	struct iovec iov[4];
+
+	(void)state;
+	assert_int_equal(fi_write(ep, local, 8, NULL, 12345, base, key, NULL), -FI_EINVAL);
+	assert_int_equal(fi_read(ep, local, 8, NULL, FI_ADDR_UNSPEC, base, key, NULL), -FI_EINVAL);
+	assert_int_equal(
+		fi_write(ep, local, (UINT64_C(1) << 40) + 1, NULL, sides[0].other, base, key, NULL),
+		-FI_EMSGSIZE);
+	message_make(&message, iov, &there, 2, 100, 0);
+	there.len = 99;
+	assert_int_equal(fi_writemsg(ep, &message, 0), -FI_EINVAL);
+	there.len = 100;
+	message.rma_iov_count = 2;
+	assert_int_equal(fi_writemsg(ep, &message, 0), -FI_EINVAL);
+	assert_int_equal(fi_writev(ep, iov, NULL, 5, sides[0].other, base, key, NULL), -FI_EINVAL);
+	assert_int_equal(fi_cancel(&ep->fid, &context), -FI_ENOENT);
+	nothing_completes(&sides[0]);
+}
+
+/* --- regions */
+
+static void a_key_is_the_program_s(void **state)
+{
+	struct iovec iov[5] = {{target, 8}, {target + 100, 8}, {target + 50, 9}, {target + 200, 1},
+		{target + 300, 1}};
+	struct fi_mr_attr attr = {
+		.mr_iov = iov, .iov_count = 3, .access = BOTH, .requested_key = 5};
+	struct fid_mr *mr, *other;
+	uint64_t mapped, at;
+	size_t size = 1;
+	uint8_t raw[8];
+
+	(void)state;
+	assert_int_equal(fi_mr_reg(domain, target, 8, BOTH, 0, KEY, 0, &mr, NULL), -FI_ENOKEY);
+	assert_int_equal(fi_mr_reg(domain, target, 8, BOTH, 0, FI_KEY_NOTAVAIL, 0, &mr, NULL),
+		-FI_EKEYREJECTED);
+	assert_int_equal(fi_mr_reg(domain, target, 0, BOTH, 0, 1, 0, &mr, NULL), -FI_EINVAL);
+	assert_int_equal(fi_mr_reg(domain, target, 8, BOTH, 1, 1, 0, &mr, NULL), -FI_EINVAL);
+	assert_int_equal(fi_mr_reg(domain, target, 8, FI_MSG, 0, 1, 0, &mr, NULL), -FI_EINVAL);
+	assert_int_equal(
+		fi_mr_reg(domain, target, 8, BOTH, 0, 1, FI_MORE, &mr, NULL), -FI_EBADFLAGS);
+	assert_int_equal(fi_mr_regv(domain, iov, 5, BOTH, 0, 1, 0, &mr, NULL), -FI_EINVAL);
+	assert_ok(fi_mr_regattr(domain, &attr, 0, &mr));
+	assert_int_equal(fi_mr_key(mr), 5);
+	assert_ok(fi_mr_reg(domain, target, 8, BOTH, 0, UINT64_MAX - 1, 0, &other, NULL));
+	/* The pieces are one region. */
+	assert_ok(fi_write(sides[0].ep, local, 20, NULL, sides[0].other, 5, 5, &context));
+	written_take();
+	memcpy(mirror + 5, local, 3);
+	memcpy(mirror + 100, local + 3, 8);
+	memcpy(mirror + 50, local + 11, 9);
+	target_is_as_it_should_be();
+	both_fail(6, 20, 5, FI_EKEYREJECTED);
+	/* As a program does that knows keys of any length. */
+	assert_int_equal(fi_mr_raw_attr(mr, &at, raw, &size, 0), -FI_ETOOSMALL);
+	assert_int_equal(size, 8);
+	assert_ok(fi_mr_raw_attr(mr, &at, raw, &size, 0));
+	assert_int_equal(at, 0);
+	assert_ok(fi_mr_map_raw(domain, at, raw, size, &mapped, 0));
+	assert_int_equal(mapped, 5);
+	assert_ok(fi_mr_unmap_key(domain, mapped));
+	assert_int_equal(fi_close(&domain->fid), -FI_EBUSY);
+	assert_ok(fi_close(&mr->fid));
+	assert_ok(fi_close(&other->fid));
+	/* The key is free again. */
+	assert_ok(fi_mr_regv(domain, iov, 1, BOTH, 0, 5, 0, &mr, NULL));
+	assert_ok(fi_close(&mr->fid));
+}
+
+static void a_basic_key_is_the_provider_s(void **state)
+{
+	struct fid_mr *mr[2];
+
+	(void)state;
+	assert_int_equal(info->domain_attr->mr_mode, FI_MR_BASIC);
+	assert_true(key != FI_KEY_NOTAVAIL);
+	for (unsigned i = 0; i < 2; i++)
+		assert_ok(fi_mr_reg(domain, target + i * 16, 16, BOTH, 0, KEY, 0, &mr[i], NULL));
+	assert_true(fi_mr_key(mr[0]) != fi_mr_key(mr[1]));
+	assert_ok(fi_write(sides[0].ep, local, 16, NULL, sides[0].other, (uintptr_t)target + 16,
+		fi_mr_key(mr[1]), &context));
+	written_take();
+	memcpy(mirror + 16, local, 16);
+	target_is_as_it_should_be();
+	both_fail((uintptr_t)target + 15, 8, fi_mr_key(mr[1]), FI_EKEYREJECTED);
+	both_fail((uintptr_t)target + 16, 8, fi_mr_key(mr[0]), FI_EKEYREJECTED);
+	for (unsigned i = 0; i < 2; i++)
+		assert_ok(fi_close(&mr[i]->fid));
+}
+
+static void a_program_hears_of_a_registration(void **state)
+{
+	struct fi_eq_attr attr = {.wait_obj = FI_WAIT_NONE};
+	struct fi_eq_entry entry = {0};
+	struct fid_domain *own;
+	struct fid_mr *mr;
+	struct fid_eq *eq;
+	uint32_t event;
+
+	(void)state;
+	assert_ok(fi_eq_open(fabric, &attr, &eq, NULL));
+	assert_ok(fi_domain(fabric, info, &own, NULL));
+	assert_int_equal(fi_domain_bind(own, &eq->fid, FI_SEND), -FI_EBADFLAGS);
+	assert_ok(fi_domain_bind(own, &eq->fid, FI_REG_MR));
+	assert_ok(fi_mr_reg(own, target, 8, BOTH, 0, KEY, 0, &mr, &context));
+	assert_int_equal(fi_eq_read(eq, &event, &entry, sizeof(entry), 0), sizeof(entry));
+	assert_int_equal(event, FI_MR_COMPLETE);
+	assert_ptr_equal(entry.fid, &mr->fid);
+	assert_ptr_equal(entry.context, &context);
+	assert_int_equal(fi_close(&eq->fid), -FI_EBUSY);
+	assert_ok(fi_close(&mr->fid));
+	assert_ok(fi_close(&own->fid));
+	assert_ok(fi_close(&eq->fid));
+}
+
+static void many_regions_stand_beside_each_other(void **state)
+{
+	enum { COUNT = 2000 };
+	static struct fid_mr *mr[COUNT];
+	struct side third = {0};
+	uint64_t keys[COUNT];
+	fi_addr_t at;
+
+	(void)state;
+	for (unsigned i = 0; i < COUNT; i++) {
+		assert_ok(fi_mr_reg(
+			domain, target + EDGE + 8 * i, 8, BOTH, 0, 100000 + i, 0, &mr[i], NULL));
+		keys[i] = fi_mr_key(mr[i]);
+	}
+	/* An endpoint that comes later has them, too. */
+	side_open(&third, &(struct wish){0});
+	assert_int_equal(fi_av_insert(sides[0].av, third.name, 1, &at, 0, NULL), 1);
+	for (unsigned i = 0; i < COUNT; i++) {
+		assert_ok(fi_write(sides[0].ep, local + 8 * i, 8, NULL, i % 2 ? at : sides[0].other,
+			base == 0 ? 0 : (uintptr_t)target + EDGE + 8 * i, keys[i], &context));
+		written_take();
+		target_gets(local + 8 * i, 8 * i, 8);
+	}
+	target_is_as_it_should_be();
+	for (unsigned i = 0; i < COUNT; i++)
+		assert_ok(fi_close(&mr[i]->fid));
+	side_close(&third);
+}
+
+/* --- capabilities */
+
+static void an_endpoint_does_what_it_was_opened_for(void **state)
+{
+	struct fi_info *hints = hints_make(&(struct wish){.caps = FI_RMA | FI_WRITE});
+	struct fi_info *less = offer_of(hints);
+	struct fid_ep *ep;
+
+	(void)state;
+	fi_freeinfo(hints);
+	assert_non_null(less);
+	assert_int_equal(less->caps & (FI_READ | FI_WRITE | BOTH | FI_MSG | FI_SEND), FI_WRITE);
+	assert_int_equal(less->tx_attr->rma_iov_limit, 1);
+	assert_ok(fi_endpoint(domain, less, &ep, NULL));
+	assert_int_equal(fi_write(ep, local, 8, NULL, 0, 0, KEY, NULL), -FI_EOPBADSTATE);
+	assert_ok(fi_ep_bind(ep, &sides[0].av->fid, 0));
+	assert_int_equal(fi_enable(ep), -FI_ENOCQ);
+	assert_ok(fi_ep_bind(ep, &sides[0].cq->fid, FI_TRANSMIT));
+	assert_ok(fi_enable(ep));
+	assert_int_equal(
+		fi_read(ep, local, 8, NULL, sides[0].other, base, key, NULL), -FI_EOPNOTSUPP);
+	assert_ok(fi_write(ep, local, 8, NULL, sides[0].other, base, key, &context));
+	written_take();
+	assert_ok(fi_close(&ep->fid));
+	fi_freeinfo(less);
+}
+
+/* --- counters and waits */
+
+static struct fid_cntr *counter_open(enum fi_wait_obj wait)
+{
+	struct fi_cntr_attr attr = {.events = FI_CNTR_EVENTS_COMP, .wait_obj = wait};
+	struct fid_cntr *counter;
+
+	assert_ok(fi_cntr_open(domain, &attr, &counter, NULL));
+	return counter;
+}
+
+static void counters_count_reads_and_writes(void **state)
+{
+	struct fid_cntr *reads = counter_open(FI_WAIT_UNSPEC), *writes = counter_open(FI_WAIT_FD);
+	const time_t end = time(NULL) + HANG;
+	struct fid_ep *ep;
+
+	(void)state;
+	assert_ok(fi_endpoint(domain, info, &ep, NULL));
+	assert_ok(fi_ep_bind(ep, &sides[0].av->fid, 0));
+	assert_ok(
+		fi_ep_bind(ep, &sides[0].cq->fid, FI_TRANSMIT | FI_RECV | FI_SELECTIVE_COMPLETION));
+	assert_ok(fi_ep_bind(ep, &reads->fid, FI_READ));
+	assert_ok(fi_ep_bind(ep, &writes->fid, FI_WRITE));
+	assert_ok(fi_enable(ep));
+	for (unsigned i = 0; i < 100; i++) {
+		assert_ok(fi_write(ep, local, 8, NULL, sides[0].other, base, key, NULL));
+		assert_ok(fi_inject_write(ep, local, 8, sides[0].other, base, key));
+		assert_ok(fi_read(ep, local, 8, NULL, sides[0].other, base, key, NULL));
+	}
+	assert_ok(fi_cntr_wait(writes, 200, HANG * 1000));
+	assert_ok(fi_cntr_wait(reads, 100, HANG * 1000));
+	assert_ok(fi_inject_write(ep, local, 8, sides[0].other, base, key + 1));
+	while (fi_cntr_readerr(writes) != 1)
+		assert_true(time(NULL) < end);
+	assert_int_equal(fi_cntr_read(writes), 200);
+	assert_int_equal(fi_cntr_read(reads), 100);
+	assert_int_equal(fi_cntr_readerr(reads), 0);
+	nothing_completes(&sides[0]);
+	assert_ok(fi_close(&ep->fid));
+	assert_ok(fi_close(&reads->fid));
+	assert_ok(fi_close(&writes->fid));
+}
+
+/* Sleeps at a queue's descriptor until something is there. */
+static void descriptor_await(struct side *side)
+{
+	struct fid *fids[1] = {&side->cq->fid};
+	const time_t end = time(NULL) + HANG;
+	struct pollfd watched = {.events = POLLIN};
+
+	assert_ok(fi_control(&side->cq->fid, FI_GETWAIT, &watched.fd));
+	while (fi_trywait(fabric, fids, 1) == 0) {
+		assert_int_equal(poll(&watched, 1, HANG * 1000), 1);
+		assert_true(time(NULL) < end);
+	}
+}
+
+static void who_sleeps_is_woken(void **state)
+{
+	struct fi_cq_tagged_entry entry;
+
+	(void)state;
+	for (unsigned i = 0; i < 50; i++) {
+		assert_ok(
+			fi_read(sides[0].ep, local, 8, NULL, sides[0].other, base, key, &context));
+		descriptor_await(&sides[0]);
+		done_take(FI_RMA | FI_READ, &context);
+		assert_ok(fi_writedata(
+			sides[0].ep, local, 8, NULL, i, sides[0].other, base, key, &context));
+		descriptor_await(&sides[1]);
+		told_take(i, 8);
+		descriptor_await(&sides[0]);
+		written_take();
+		assert_ok(fi_write(
+			sides[0].ep, local, 100000, NULL, sides[0].other, base, key, &context));
+		assert_int_equal(fi_cq_sread(sides[0].cq, &entry, 1, NULL, HANG * 1000), 1);
+		assert_ok(fi_inject_writedata(sides[0].ep, local, 8, i, sides[0].other, base, key));
+		assert_int_equal(fi_cq_sread(sides[1].cq, &entry, 1, NULL, HANG * 1000), 1);
+		assert_int_equal(entry.data, i);
+	}
+}
+
+#define TEST(name)       cmocka_unit_test_setup_teardown(name, opened, closed)
+#define TEST_BASIC(name) cmocka_unit_test_setup_teardown(name, opened_basic, closed)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(every_form_of_a_write_writes),
+		TEST_BASIC(every_form_of_a_write_writes),
+		TEST(every_form_of_a_read_reads),
+		TEST_BASIC(every_form_of_a_read_reads),
+		TEST(an_inject_gives_its_memory_back_and_does_not_complete),
+		TEST(remote_data_arrives_behind_what_was_written),
+		TEST(no_remote_data_is_lost_when_nobody_reads),
+		TEST(every_completion_level_completes),
+		cmocka_unit_test_setup_teardown(
+			what_nobody_asks_for_does_not_complete, opened_selective, closed),
+		TEST(an_endpoint_reaches_itself),
+		TEST(many_are_under_way_at_once),
+		TEST(a_wrong_key_opens_nothing),
+		TEST_BASIC(a_wrong_key_opens_nothing),
+		TEST(nothing_beyond_a_region_is_touched),
+		TEST_BASIC(nothing_beyond_a_region_is_touched),
+		TEST(a_region_gives_no_more_than_it_says),
+		TEST_BASIC(a_region_gives_no_more_than_it_says),
+		TEST(a_closed_region_is_closed),
+		TEST(an_earlier_life_is_nobody),
+		TEST(memory_that_has_gone_harms_nobody),
+		TEST_BASIC(memory_that_has_gone_harms_nobody),
+		TEST(a_bad_call_is_refused_at_once),
+		TEST(a_key_is_the_program_s),
+		TEST_BASIC(a_basic_key_is_the_provider_s),
+		TEST(a_program_hears_of_a_registration),
+		TEST(many_regions_stand_beside_each_other),
+		TEST_BASIC(many_regions_stand_beside_each_other),
+		TEST(an_endpoint_does_what_it_was_opened_for),
+		TEST(counters_count_reads_and_writes),
+		cmocka_unit_test_setup_teardown(who_sleeps_is_woken, opened_to_wait, closed),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
