@@ -25,11 +25,11 @@ void glue_rest(void);
 bool glue_hugepages(void); /* After glue_start(): does EAL have hugepages? */
 
 /* Opens the port of interface number `interface` by its PTL_IFACE_NAME item: "", "loop:NAME",
- * "node" or "node:NAME", UDP sockets ("udp", "udp:eth1", "udp:10.0.0.5"), a kernel interface
- * ("eth1", "xdp:eth1" for af_xdp), a PCI address, any other DPDK device string. It is captured if
- * PTL_CAPTURE is set, and has faults injected if PTL_FAULT is set. mtu: inner bytes wanted, 0 for
- * the device's own. pid: the process id wanted, which a node gives to one process only, or
- * GLUE_PID_ANY. NULL after an error line. */
+ * "node" or "node:NAME", UDP sockets ("udp", "udp:eth1", "udp:10.0.0.5", "udp:fd00::5"), a kernel
+ * interface ("eth1", "xdp:eth1" for af_xdp), a PCI address, any other DPDK device string. It is
+ * captured if PTL_CAPTURE is set, and has faults injected if PTL_FAULT is set. mtu: inner bytes
+ * wanted, 0 for the device's own. pid: the process id wanted, which a node gives to one process
+ * only, or GLUE_PID_ANY. NULL after an error line. */
 #define GLUE_PID_ANY UINT32_MAX
 struct port *glue_port_open(unsigned interface, const char *name, uint32_t mtu, uint32_t pid);
 /* Has glue_port_open() just failed because another process of the node has the process id? */

@@ -32,8 +32,8 @@ struct port *node_open(
 struct port *node_open_over(struct port *uplink, const char *name, uint32_t nid, uint32_t pid);
 /* Why the last of these two found no directory to meet in; "" if that was not the reason. */
 const char *node_lack(void);
-/* udp.c: a port on a UDP socket. name: an interface or an IPv4 address of this host; "": the usual
- * one. first_only: only the first UDP port of that process id will do, and no error line is written
+/* udp.c: a port on a UDP socket. name: an interface or an address of this host; "": the usual one.
+ * first_only: only the first UDP port of that process id will do, and no error line is written
  * if another program has it. */
 struct port *udp_open(
 	const char *name, uint32_t mtu, unsigned number, uint32_t pid, bool first_only);

@@ -26,19 +26,34 @@ static int option_get(int socket, int level, int option, int otherwise)
 	return getsockopt(socket, level, option, &value, &size) == 0 ? value : otherwise;
 }
 
-bool line_open(struct line *line)
+/* The options of a version of IP that have another number in the other one. */
+static void options_ip(struct line *line, sa_family_t family)
+{
+	bool six = family == AF_INET6;
+
+	line->level = six ? SOL_IPV6 : SOL_IP;
+	line->news = option_set(line->socket, line->level, six ? IPV6_RECVERR : IP_RECVERR, 1);
+	line->marks = option_set(line->socket, line->level, six ? IPV6_RECVTCLASS : IP_RECVTOS, 1);
+	(void)option_set(line->socket, line->level, six ? IPV6_TCLASS : IP_TOS, ECN_CAPABLE);
+	(void)option_set(line->socket, line->level, six ? IPV6_MTU_DISCOVER : IP_MTU_DISCOVER,
+		six ? IPV6_PMTUDISC_WANT : IP_PMTUDISC_WANT);
+}
+
+bool line_open(struct line *line, sa_family_t family)
 {
 	*line = (struct line){
-		.socket = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)};
+		.socket = socket(family, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)};
 	if (line->socket < 0)
 		return false;
+	/* An address of IPv4 must have no second spelling. */
+	if (family == AF_INET6 && !option_set(line->socket, SOL_IPV6, IPV6_V6ONLY, 1)) {
+		line_close(line);
+		return false;
+	}
 	/* A kernel that does not know the option would send joined datagrams as one long one. */
 	line->segments = option_get(line->socket, SOL_UDP, UDP_SEGMENT, -1) >= 0;
 	line->joins = option_set(line->socket, SOL_UDP, UDP_GRO, 1);
-	line->news = option_set(line->socket, SOL_IP, IP_RECVERR, 1);
-	line->marks = option_set(line->socket, SOL_IP, IP_RECVTOS, 1);
-	(void)option_set(line->socket, SOL_IP, IP_TOS, ECN_CAPABLE);
-	(void)option_set(line->socket, SOL_IP, IP_MTU_DISCOVER, IP_PMTUDISC_WANT);
+	options_ip(line, family);
 	(void)option_set(line->socket, SOL_SOCKET, SO_RXQ_OVFL, 1);
 	(void)option_set(line->socket, SOL_SOCKET, SO_SNDBUF, SEND_BYTES);
 	(void)option_set(line->socket, SOL_SOCKET, SO_RCVBUF, RECEIVE_BYTES);
@@ -46,13 +61,9 @@ bool line_open(struct line *line)
 	return true;
 }
 
-bool line_bind(const struct line *line, uint32_t address, uint16_t udp_port)
+bool line_bind(const struct line *line, const union udp_name *name, socklen_t size)
 {
-	const struct sockaddr_in name = {.sin_family = AF_INET,
-		.sin_port = htons(udp_port),
-		.sin_addr.s_addr = htonl(address)};
-
-	return bind(line->socket, (const struct sockaddr *)&name, sizeof(name)) == 0;
+	return bind(line->socket, &name->any, size) == 0;
 }
 
 void line_close(struct line *line)
@@ -82,11 +93,12 @@ bool line_hear(const struct line *line, struct line_news *news)
 	for (struct cmsghdr *one = CMSG_FIRSTHDR(&message); one; one = CMSG_NXTHDR(&message, one)) {
 		struct sock_extended_err error;
 
-		if (one->cmsg_level != SOL_IP || one->cmsg_type != IP_RECVERR ||
+		if (one->cmsg_level != line->level ||
+			one->cmsg_type != (line->level == SOL_IPV6 ? IPV6_RECVERR : IP_RECVERR) ||
 			one->cmsg_len < CMSG_LEN(sizeof(error)))
 			continue;
 		memcpy(&error, CMSG_DATA(one), sizeof(error));
-		if (error.ee_origin == SO_EE_ORIGIN_ICMP)
+		if (error.ee_origin == SO_EE_ORIGIN_ICMP || error.ee_origin == SO_EE_ORIGIN_ICMP6)
 			news->error = (int)error.ee_errno;
 	}
 	return true;

@@ -152,6 +152,10 @@ static uint32_t control_read(struct parts *parts, struct msghdr *message, bool *
 			part = length > 0 ? (uint32_t)length : 0;
 		} else if (one->cmsg_level == SOL_IP && one->cmsg_type == IP_TOS) {
 			*marked = (*CMSG_DATA(one) & ECN_BITS) == ECN_MET;
+		} else if (one->cmsg_level == SOL_IPV6 && one->cmsg_type == IPV6_TCLASS) {
+			int class;
+			memcpy(&class, CMSG_DATA(one), sizeof(class));
+			*marked = (class & ECN_BITS) == ECN_MET;
 		} else if (one->cmsg_level == SOL_SOCKET && one->cmsg_type == SO_RXQ_OVFL) {
 			memcpy(&parts->missed, CMSG_DATA(one), sizeof(parts->missed));
 		}
@@ -255,7 +259,7 @@ unsigned parts_take(struct parts *parts, struct rte_mbuf **frames, struct parts_
 	length = parts->messages[n].msg_len;
 	part = control_read(parts, message, &origin->marked);
 	if ((message->msg_flags & (MSG_TRUNC | MSG_CTRUNC)) != 0 ||
-		message->msg_namelen != sizeof(origin->from))
+		message->msg_namelen < sizeof(origin->from.ip4))
 		return message_drop(parts);
 	origin->from = parts->names[n];
 	if (part == 0 || part >= length)

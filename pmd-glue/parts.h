@@ -16,10 +16,11 @@
 #ifndef PMD_GLUE_PARTS_H
 #define PMD_GLUE_PARTS_H
 
-#include <netinet/in.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/socket.h>
+
+#include <pmd-glue/nodes.h>
 
 #define PARTS          64u /* joined datagrams in a message; the kernel's limit for sending */
 #define PARTS_MESSAGES 8u
@@ -31,7 +32,7 @@ struct rte_mempool;
 
 /* Of a message. */
 struct parts_origin {
-	struct sockaddr_in from;
+	union udp_name from;
 	bool marked; /* it met congestion */
 };
 
@@ -51,7 +52,7 @@ struct parts {
 	uint32_t missed; /* datagrams that the socket had no room for, as the kernel counts them */
 	struct rte_mbuf *held[PARTS];
 	struct mmsghdr messages[PARTS_MESSAGES];
-	struct sockaddr_in names[PARTS_MESSAGES];
+	union udp_name names[PARTS_MESSAGES];
 	struct iovec pieces[PARTS + 2 * PARTS_MESSAGES];
 	_Alignas(struct cmsghdr) uint8_t control[PARTS_MESSAGES][PARTS_CONTROL];
 	uint8_t *spares; /* of all messages */

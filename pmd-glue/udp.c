@@ -6,8 +6,8 @@
  *      frames, an Ethernet header in front of each  <---  a message with UDP_GRO (parts.h)
  *
  * A datagram holds what follows the Ethernet header of a frame. Headers of IP and UDP, routes, ARP
- * and fragments are the kernel's. Node ids are IPv4 addresses; candidate.h has the UDP ports of a
- * process, and the addresses that stand for them.
+ * and fragments are the kernel's. nodes.h has the addresses of nodes; candidate.h has the UDP ports
+ * of a process, and what stands for address and port as an Ethernet address.
  *
  * Opened and closed under the front end's lock; owned by one poll core in between.
  *
@@ -53,7 +53,8 @@
 #define PIECES      (4 * BURST) /* of memory, in all messages of one call */
 #define SLOTS       1024u
 #define MESSAGE_MAX 65507u /* bytes of data in a datagram, and in joined ones */
-#define HEADERS     28u    /* of IPv4 and UDP */
+#define HEADERS_IP4 28u    /* of IPv4 and UDP */
+#define HEADERS_IP6 48u
 /* the kernel's memory for a datagram: a power of two that holds it, what lies around it, and */
 #define SOCKET_AROUND 384u
 #define SOCKET_BESIDE 256u
@@ -75,7 +76,7 @@ static_assert(FRAME_HEADER == PARTS_BEFORE, "an Ethernet header is put before a 
 
 struct batch {
 	struct mmsghdr messages[BURST];
-	struct sockaddr_in to[BURST];
+	union udp_name to[BURST];
 	uint16_t frames[BURST]; /* in each message */
 	_Alignas(struct cmsghdr) uint8_t control[BURST][CMSG_SPACE(sizeof(uint16_t))];
 	struct iovec pieces[PIECES];
@@ -92,10 +93,11 @@ struct question {
 struct udp {
 	struct port port; /* first: a port is a udp port */
 	struct line line;
+	struct nodes nodes;
 	struct candidate_range range;
 	uint32_t index; /* of the own UDP port */
 	bool alone;     /* the system refuses sendmmsg() */
-	bool narrow_told;
+	bool narrow_told, unknown_told;
 	bool heard; /* frames have come since the owner last slept, or was about to */
 	int query;  /* a socket to ask the kernel with */
 	bool up;    /* as last seen */
@@ -133,11 +135,17 @@ static void type_write(uint8_t *frame, uint32_t type)
 	frame[TYPE_AT + 1] = (uint8_t)type;
 }
 
-static struct sockaddr_in udp_name(const struct udp *udp, uint32_t node, uint32_t index)
+/* The name of a socket; returns its size, 0: nobody knows where the node is. */
+static socklen_t name_make(
+	const struct udp *udp, uint32_t node, uint32_t index, union udp_name *name)
 {
-	return (struct sockaddr_in){.sin_family = AF_INET,
-		.sin_port = htons((uint16_t)(udp->range.first + index)),
-		.sin_addr.s_addr = htonl(node)};
+	return nodes_name(&udp->nodes, node, (uint16_t)(udp->range.first + index), name);
+}
+
+/* The headers of a datagram in bytes. */
+static uint32_t headers(const struct udp *udp)
+{
+	return udp->nodes.family == AF_INET6 ? HEADERS_IP6 : HEADERS_IP4;
 }
 
 static bool udp_link(struct port *port)
@@ -158,7 +166,7 @@ static bool udp_link(struct port *port)
  * frame that is sent again is refused again. */
 static void refusal_add(struct udp *udp, const struct line_news *news)
 {
-	uint32_t index = (uint32_t)ntohs(news->to.sin_port) - udp->range.first;
+	uint32_t index = (uint32_t)udp_name_port(&news->to) - udp->range.first, node;
 	struct rte_mbuf *frame;
 	uint8_t *bytes;
 
@@ -167,14 +175,15 @@ static void refusal_add(struct udp *udp, const struct line_news *news)
 		    NAME) == 0)
 		return;
 	if (news->error != ECONNREFUSED || news->bytes < PORT_REFUSAL_BYTES ||
-		index >= udp->range.count || udp->refusal_count == REFUSALS_MOST)
+		index >= udp->range.count || udp->refusal_count == REFUSALS_MOST ||
+		!nodes_find(&udp->nodes, &news->to, &node))
 		return;
 	frame = rte_pktmbuf_alloc(udp->port.pool);
 	if (!frame)
 		return;
 	bytes = (uint8_t *)rte_pktmbuf_append(frame, FRAME_HEADER + PORT_REFUSAL_BYTES);
 	memcpy(bytes, udp->port.address, sizeof(udp->port.address));
-	candidate_write(bytes + sizeof(udp->port.address), ntohl(news->to.sin_addr.s_addr), index);
+	candidate_write(bytes + sizeof(udp->port.address), node, index);
 	type_write(bytes, PORT_REFUSED);
 	memcpy(bytes + FRAME_HEADER, news->quote, PORT_REFUSAL_BYTES);
 	udp->refusals[udp->refusal_count++] = frame;
@@ -253,7 +262,18 @@ static void message_join(struct msghdr *message, void *control, uint32_t length)
 	memcpy(CMSG_DATA(one), &part, sizeof(part));
 }
 
-/* Makes a message of the first frame, or of the first ones; returns how many. */
+/* A frame for a node that is not in PTL_HOSTS. */
+static void node_is_unknown(struct udp *udp, uint32_t node)
+{
+	if (!udp->unknown_told)
+		log_warning("%s: node %u is not in PTL_HOSTS, so nothing can be sent to it: write "
+			    "its address into the file, on all hosts",
+			udp->port.name, node);
+	udp->unknown_told = true;
+}
+
+/* Makes a message of the first frame, or of the first ones; returns how many. 0: nobody knows where
+ * they go. */
 static uint16_t batch_add(struct udp *udp, struct rte_mbuf **frames, uint16_t count)
 {
 	struct batch *batch = &udp->batch;
@@ -261,12 +281,17 @@ static uint16_t batch_add(struct udp *udp, struct rte_mbuf **frames, uint16_t co
 	const uint8_t *address = rte_pktmbuf_mtod(frames[0], const uint8_t *);
 	struct msghdr *message = &batch->messages[batch->count].msg_hdr;
 	uint16_t joined = frames_joined(udp, frames, count);
+	socklen_t size = name_make(
+		udp, candidate_node(address), candidate_read(address), &batch->to[batch->count]);
 
+	if (size == 0) {
+		node_is_unknown(udp, candidate_node(address));
+		return 0;
+	}
 	for (uint16_t n = 0; n < joined; n++)
 		batch_pieces(batch, frames[n]);
-	batch->to[batch->count] = udp_name(udp, candidate_node(address), candidate_read(address));
 	*message = (struct msghdr){.msg_name = &batch->to[batch->count],
-		.msg_namelen = sizeof(batch->to[0]),
+		.msg_namelen = size,
 		.msg_iov = first,
 		.msg_iovlen = (size_t)(batch->pieces + batch->piece_count - first)};
 	if (joined > 1)
@@ -286,23 +311,33 @@ static bool frame_fits(const struct udp *udp, const struct rte_mbuf *frame)
 static void batch_fill(struct udp *udp, struct rte_mbuf **frames, uint16_t count)
 {
 	struct batch *batch = &udp->batch;
-	uint16_t done = 0;
+	uint16_t done = 0, added = 1;
 
 	batch->count = 0;
 	batch->piece_count = 0;
-	while (done < count && batch->count < BURST && !frame_for_all(frames[done]) &&
+	while (added > 0 && done < count && batch->count < BURST && !frame_for_all(frames[done]) &&
 		frame_fits(udp, frames[done]) &&
-		batch->piece_count + frames[done]->nb_segs <= PIECES)
-		done = (uint16_t)(done + batch_add(udp, frames + done, (uint16_t)(count - done)));
+		batch->piece_count + frames[done]->nb_segs <= PIECES) {
+		added = batch_add(udp, frames + done, (uint16_t)(count - done));
+		done = (uint16_t)(done + added);
+	}
+}
+
+static const char *name_text(const union udp_name *name, char *text, socklen_t size)
+{
+	return name->any.sa_family == AF_INET6
+		       ? inet_ntop(AF_INET6, &name->ip6.sin6_addr, text, size)
+		       : inet_ntop(AF_INET, &name->ip4.sin_addr, text, size);
 }
 
 /* The path to a node takes smaller frames: each goes alone from now on, and the kernel sends it in
  * fragments. */
-static void node_narrows(struct udp *udp, uint32_t node)
+static void node_narrows(struct udp *udp, const union udp_name *to)
 {
-	struct in_addr address = {htonl(node)};
-	char text[INET_ADDRSTRLEN];
+	uint32_t node = 0;
+	char text[INET6_ADDRSTRLEN];
 
+	(void)nodes_find(&udp->nodes, to, &node);
 	udp->narrow[node % NARROW].node = node;
 	udp->narrow[node % NARROW].until = glue_now(NULL) + NARROW_TIME;
 	if (udp->narrow_told)
@@ -311,7 +346,7 @@ static void node_narrows(struct udp *udp, uint32_t node)
 	log_warning(
 		"%s: the path to %s takes smaller frames than the interface, so frames are sent "
 		"in fragments, which is slow: set PTL_MTU to the path's MTU",
-		udp->port.name, inet_ntop(AF_INET, &address, text, sizeof(text)));
+		udp->port.name, name_text(to, text, sizeof(text)));
 }
 
 /* Does the kernel, which has refused the first message, take it later, or in another form? If not,
@@ -326,7 +361,7 @@ static bool refusal_passes(struct udp *udp, int error, bool *wait)
 	if (batch->frames[0] == 1)
 		return false;
 	if (error == EMSGSIZE || error == EINVAL) {
-		node_narrows(udp, ntohl(batch->to[0].sin_addr.s_addr));
+		node_narrows(udp, &batch->to[0]);
 		return true;
 	}
 	if (error == EIO || error == EOPNOTSUPP) {
@@ -377,11 +412,17 @@ static int batch_send(struct udp *udp)
 static void question_send(
 	struct udp *udp, const struct rte_mbuf *frame, uint32_t node, uint32_t index)
 {
-	struct sockaddr_in to = udp_name(udp, node, index);
 	struct batch *batch = &udp->batch;
-	struct msghdr message = {
-		.msg_name = &to, .msg_namelen = sizeof(to), .msg_iov = batch->pieces};
+	struct msghdr message = {.msg_iov = batch->pieces};
+	union udp_name to;
 
+	message.msg_name = &to;
+	message.msg_namelen = name_make(udp, node, index, &to);
+	if (message.msg_namelen == 0) {
+		node_is_unknown(udp, node);
+		udp->errors++;
+		return;
+	}
 	batch->piece_count = 0;
 	batch_pieces(batch, frame);
 	message.msg_iovlen = batch->piece_count;
@@ -493,8 +534,8 @@ static bool sender_fits(
 static unsigned frames_admit(struct udp *udp, struct rte_mbuf **frames, unsigned count,
 	const struct parts_origin *origin)
 {
-	uint32_t node = ntohl(origin->from.sin_addr.s_addr);
-	uint32_t index = (uint32_t)ntohs(origin->from.sin_port) - udp->range.first;
+	uint32_t index = (uint32_t)udp_name_port(&origin->from) - udp->range.first, node = 0;
+	bool known = nodes_find(&udp->nodes, &origin->from, &node);
 	uint8_t header[FRAME_HEADER];
 	unsigned kept = 0;
 
@@ -502,7 +543,8 @@ static unsigned frames_admit(struct udp *udp, struct rte_mbuf **frames, unsigned
 	candidate_write(header + sizeof(udp->port.address), node, index);
 	type_write(header, origin->marked ? PORT_MARKED : TYPE);
 	for (unsigned n = 0; n < count; n++) {
-		if (index >= udp->range.count || !sender_fits(udp, frames[n], node, index)) {
+		if (!known || index >= udp->range.count ||
+			!sender_fits(udp, frames[n], node, index)) {
 			udp->strange++;
 			rte_pktmbuf_free(frames[n]);
 			continue;
@@ -604,6 +646,7 @@ static void udp_free(struct udp *udp)
 	rte_pktmbuf_free_bulk(udp->refusals, udp->refusal_count);
 	parts_end(&udp->parts);
 	line_close(&udp->line);
+	nodes_free(&udp->nodes);
 	if (udp->query >= 0)
 		close(udp->query);
 	if (udp->port.pool)
@@ -650,7 +693,7 @@ static uint32_t address_usual(void)
 
 bool udp_is_usable(void)
 {
-	return address_usual() != 0;
+	return nodes_are_listed() || address_usual() != 0;
 }
 
 /* Is this entry the interface, or the address, that is looked for? Without either, any that reaches
@@ -695,38 +738,108 @@ static uint32_t interface_find(const char *name, uint32_t address, char *interfa
 	return address != 0 ? address : has;
 }
 
-/* name: "", or an interface, or an address. Returns 0 after an error line. */
-static uint32_t address_choose(struct udp *udp, const char *name)
+/* name: "", or an interface, or an IPv4 address. Returns false after an error line. */
+static bool address_choose_ip4(struct udp *udp, const char *name)
 {
 	bool named = name[0] != '\0';
 	struct in_addr given = {0};
-	uint32_t address;
 
+	udp->nodes.family = AF_INET;
 	if (named && inet_pton(AF_INET, name, &given) == 1) {
-		address = interface_find(NULL, ntohl(given.s_addr), udp->interface);
-		if (address == 0 || given.s_addr == 0)
+		if (given.s_addr != 0)
+			udp->port.nid = interface_find(NULL, ntohl(given.s_addr), udp->interface);
+		if (udp->port.nid == 0)
 			log_error("PTL_IFACE_NAME: no interface of this host has the address %s: "
 				  "ip address lists those that there are",
 				name);
-		return given.s_addr == 0 ? 0 : address;
+		return udp->port.nid != 0;
 	}
 	if (!named)
 		given.s_addr = htonl(address_usual());
-	address = interface_find(named ? name : NULL, ntohl(given.s_addr), udp->interface);
-	if (address != 0)
-		return address;
+	udp->port.nid = interface_find(named ? name : NULL, ntohl(given.s_addr), udp->interface);
+	if (udp->port.nid != 0)
+		return true;
 	if (!named)
 		log_error("udp: this host has no IPv4 address: write the one to use, such as "
-			  "udp:127.0.0.1 for processes of this host");
+			  "udp:127.0.0.1 for processes of this host, or for IPv6 set PTL_HOSTS");
 	else if (if_nametoindex(name) == 0)
 		log_error("PTL_IFACE_NAME: there is no interface %s here: ip link lists the "
 			  "kernel's",
 			name);
 	else
 		log_error("udp:%s: the interface has no IPv4 address: ip address add ADDRESS/24 "
-			  "dev %s",
+			  "dev %s, or for IPv6 set PTL_HOSTS",
 			name, name);
-	return 0;
+	return false;
+}
+
+/* Finds an IPv6 address of this host that PTL_HOSTS has, by the name of its interface, or as given.
+ * Returns false if there is none. */
+static bool node_find(struct udp *udp, const char *name, const struct in6_addr *given)
+{
+	struct ifaddrs *all, *one;
+
+	if (getifaddrs(&all) != 0)
+		return false;
+	for (one = all; one; one = one->ifa_next) {
+		union udp_name has;
+
+		if (!one->ifa_addr || one->ifa_addr->sa_family != AF_INET6 ||
+			(name && strcmp(one->ifa_name, name) != 0))
+			continue;
+		memcpy(&has.ip6, one->ifa_addr, sizeof(has.ip6));
+		if ((!given || memcmp(given, &has.ip6.sin6_addr, sizeof(*given)) == 0) &&
+			nodes_find(&udp->nodes, &has, &udp->port.nid))
+			break;
+	}
+	if (one)
+		snprintf(udp->interface, sizeof(udp->interface), "%s", one->ifa_name);
+	freeifaddrs(all);
+	return one != NULL;
+}
+
+/* name: "", or an interface, or an IPv6 address. Returns false after an error line. */
+static bool address_choose_ip6(struct udp *udp, const char *name)
+{
+	bool named = name[0] != '\0', addressed;
+	union udp_name own = {.ip6.sin6_family = AF_INET6};
+	const char *fault;
+
+	addressed = inet_pton(AF_INET6, name, &own.ip6.sin6_addr) == 1;
+	fault = addressed ? nodes_address_fault(&own.ip6.sin6_addr) : NULL;
+	if (fault) {
+		log_error("PTL_IFACE_NAME: %s %s", name, fault);
+		return false;
+	}
+	if (!nodes_load(&udp->nodes))
+		return false;
+	if (node_find(
+		    udp, addressed || !named ? NULL : name, addressed ? &own.ip6.sin6_addr : NULL))
+		return true;
+	if (named && !addressed && if_nametoindex(name) == 0)
+		log_error("PTL_IFACE_NAME: there is no interface %s here: ip link lists the "
+			  "kernel's",
+			name);
+	else if (addressed && nodes_find(&udp->nodes, &own, &udp->port.nid))
+		log_error("PTL_IFACE_NAME: no interface of this host has the address %s: "
+			  "ip -6 address lists those that there are",
+			name);
+	else
+		log_error("%s: PTL_HOSTS has no line for %s: write its node id and its address "
+			  "into the file, on all hosts; ip -6 address lists addresses",
+			udp->port.name,
+			addressed ? name : (named ? "an address of the interface" : "this host"));
+	return false;
+}
+
+/* The own node id, and its address and interface. Returns false after an error line. */
+static bool address_choose(struct udp *udp, const char *name)
+{
+	struct in_addr ip4;
+
+	if (strchr(name, ':') || (nodes_are_listed() && inet_pton(AF_INET, name, &ip4) != 1))
+		return address_choose_ip6(udp, name);
+	return address_choose_ip4(udp, name);
 }
 
 /* --- opening --- */
@@ -763,13 +876,14 @@ static uint32_t frame_size_choose(const struct udp *udp, uint32_t mtu)
 	if (kernel_ask(udp->query, udp->interface, SIOCGIFMTU, &answer) == 0)
 		has = (uint32_t)answer.ifr_mtu;
 	if (mtu == 0)
-		mtu = RTE_MIN(has, FRAME_DEFAULT - FRAME_HEADER + HEADERS);
-	has = RTE_MIN(has, MESSAGE_MAX + HEADERS);
+		mtu = RTE_MIN(has, FRAME_DEFAULT - FRAME_HEADER + headers(udp));
+	has = RTE_MIN(has, MESSAGE_MAX + headers(udp));
 	mtu = kernel_frame_size(udp->interface, has, mtu, FRAME_MAX);
-	if (mtu != 0 && mtu < FRAME_MIN + HEADERS)
+	if (mtu != 0 && mtu < FRAME_MIN + headers(udp))
 		log_error("%s: frames of %u bytes are impossible: set PTL_MTU to %u or more",
-			udp->port.name, mtu - FRAME_HEADER, FRAME_MIN - FRAME_HEADER + HEADERS);
-	return mtu < FRAME_MIN + HEADERS ? 0 : mtu - HEADERS;
+			udp->port.name, mtu - FRAME_HEADER,
+			FRAME_MIN - FRAME_HEADER + headers(udp));
+	return mtu < FRAME_MIN + headers(udp) ? 0 : mtu - headers(udp);
 }
 
 /* How many datagrams, which come one by one, the socket holds. */
@@ -785,8 +899,9 @@ static uint16_t socket_holds(uint32_t room, uint32_t frame_size)
 static bool port_bind(struct udp *udp, uint32_t pid, bool first_only)
 {
 	for (uint32_t k = 0; k < (first_only ? 1 : CANDIDATES); k++) {
+		union udp_name name;
 		udp->index = candidate_index(udp->range, pid, k);
-		if (line_bind(&udp->line, udp->port.nid, (uint16_t)(udp->range.first + udp->index)))
+		if (line_bind(&udp->line, &name, name_make(udp, udp->port.nid, udp->index, &name)))
 			return true;
 		if (errno != EADDRINUSE && errno != EACCES)
 			return false;
@@ -848,10 +963,9 @@ static bool udp_start(
 	udp->query = kernel_query(udp->port.name);
 	if (udp->query < 0)
 		return false;
-	udp->port.nid = address_choose(udp, name);
-	if (udp->port.nid == 0)
+	if (!address_choose(udp, name))
 		return false;
-	if (!line_open(&udp->line)) {
+	if (!line_open(&udp->line, udp->nodes.family)) {
 		log_error(
 			"%s: the kernel gives no UDP socket: %s", udp->port.name, strerror(errno));
 		return false;

@@ -116,6 +116,7 @@ static struct port *udp_join(
 	setting_range(SETTING_UDP_PORTS, &first, &last);
 	hash = hash_add(hash, kernel_space());
 	hash = hash_add(hash, (uint32_t)first << 16 | last);
+	hash = hash_add(hash, !setting_nodes_are_addresses(number)); /* IPv6 */
 	return uplink_join(socket, "udp", pid, hash, socket->nid, number);
 }
 

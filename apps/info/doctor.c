@@ -148,10 +148,11 @@ static void interface_sort(struct doctor_interface *interface)
 			name[4] == ':' ? name + 5 : "");
 	} else if (strcmp(name, "udp") == 0 || strncmp(name, "udp:", 4) == 0) {
 		struct in_addr address;
+		bool device = name[3] == ':' && !strchr(name + 4, ':') &&
+			      inet_pton(AF_INET, name + 4, &address) != 1;
 		interface->kind = KIND_UDP;
-		snprintf(interface->device, sizeof(interface->device), "%s",
-			name[3] == ':' && inet_pton(AF_INET, name + 4, &address) != 1 ? name + 4
-										      : "");
+		snprintf(
+			interface->device, sizeof(interface->device), "%s", device ? name + 4 : "");
 	} else if (strncmp(name, "xdp:", 4) == 0) {
 		interface->kind = KIND_XDP;
 		snprintf(interface->device, sizeof(interface->device), "%s", name + 4);

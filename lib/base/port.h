@@ -148,8 +148,9 @@ struct port {
 	/* The node id and the process id of the owner are the port's to give, and are these. */
 	bool named;
 	uint32_t nid, pid;
-	/* Node ids are IPv4 addresses, whose names the system knows. Such a port hears of frames
-	 * that the host refused which they were for: it gives the owner PORT_REFUSAL_BYTES of what
+	/* The port knows at which address each node is, by itself or from a file, and the system
+	 * knows the names of addresses. Such a port hears of frames that the host refused which
+	 * they were for: it gives the owner PORT_REFUSAL_BYTES of what
 	 * followed the frame's Ethernet header, as a frame from that address with the type
 	 * PORT_REFUSED. Anybody may have forged it. */
 	bool addressed;

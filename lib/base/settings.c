@@ -219,6 +219,16 @@ static const struct setting_row setting_table[SETTING_COUNT] = {
 			.type = TYPE_RANGE,
 			.remedy = "set it to a range such as 20480-21503",
 		},
+	[SETTING_HOSTS] =
+		{
+			.description = {"PTL_HOSTS", "",
+				"With PTL_IFACE_NAME=udp, the file that says which node is at "
+				"which IPv6 address, lines such as \"7 fd00::7\"; the same on all "
+				"hosts. Messages then travel over IPv6, and hosts that are not in "
+				"it are not heard."},
+			.trust = TRUST_FILE,
+			.type = TYPE_TEXT,
+		},
 	[SETTING_PEER_TIMEOUT] =
 		{
 			.description = {"PTL_PEER_TIMEOUT", "10s",
@@ -1022,9 +1032,17 @@ void setting_range(enum setting setting, uint16_t *first, uint16_t *last)
 bool setting_nodes_are_addresses(unsigned n)
 {
 	const char *name = setting_item(SETTING_IFACE_NAME, n);
+	uint64_t address;
 
-	return setting_is(SETTING_ENCAP, "udp") || strcmp(name, "udp") == 0 ||
-	       strncmp(name, "udp:", strlen("udp:")) == 0;
+	if (setting_is(SETTING_ENCAP, "udp"))
+		return true;
+	if (strncmp(name, "udp", strlen("udp")) != 0 || (name[3] != ':' && name[3] != '\0'))
+		return false;
+	if (name[3] == '\0' || strchr(name + strlen("udp:"), ':') == NULL) {
+		const char *rest = name[3] == ':' ? address_parse(name + 4, &address) : NULL;
+		return (rest && *rest == '\0') || setting_text(SETTING_HOSTS)[0] == '\0';
+	}
+	return false; /* IPv6 */
 }
 
 uint64_t setting_number(enum setting setting)

@@ -34,6 +34,7 @@ enum setting {
 	SETTING_GATEWAY,
 	SETTING_UDP_PORT,        /* number: UDP port of all processes */
 	SETTING_UDP_PORTS,       /* range: UDP ports of processes on UDP sockets, "20480-21503" */
+	SETTING_HOSTS,           /* text: file of nodes and their IPv6 addresses; "" is none */
 	SETTING_PEER_TIMEOUT,    /* duration: silence after which a peer is dead, "10s" */
 	SETTING_PEERS_MAX,       /* number: peers per interface */
 	SETTING_LIST_MAX,        /* number: entries in one match list */

@@ -15,6 +15,7 @@ DEVICE is node, or one of these, all on veth pairs between network namespaces th
     xdp:1500    as veth, by af_xdp
     socket:MTU  a pair, by UDP sockets of users without capabilities; PTL_IFACE_NAME=udp:...
     socket-router:MTU, socket-marks:MTU  the same over a router
+    socket6:MTU, socket6-router:MTU, socket6-narrow:MTU  the same over IPv6, with PTL_HOSTS
     socket-narrow:MTU  as socket-router; the far half of the path takes frames of 1400 bytes
                 (TEST_WITHIN in the environment: a command with arguments that starts each of these users' programs)
     marks:MTU   as router; the router sets "congestion experienced" in one of 16 packets
@@ -321,6 +322,62 @@ class SocketMarks(Unprivileged, SocketRouted, Marks):
     pass
 
 
+class Socket6(Unprivileged, Veth):
+    """UDP sockets over IPv6 on one link; a file has the nodes."""
+
+    def make(self, mtu):
+        super().make(mtu)
+        for side, name in enumerate(self.names):
+            run("ip", "-n", name, "address", "add", f"{self.address(side)}/64", "dev", "ptn0", "nodad")
+
+    def address(self, side):
+        return ipaddress.IPv6Address("fd00:77::11") + side
+
+    def hosts(self):
+        return "".join(f"{self.node(side)} {self.address(side)}\n" for side in (0, 1))
+
+    def settings(self, side):
+        path = f"{self.directory}/hosts"
+        with open(path, "w", encoding="utf-8") as file:
+            file.write("# node address\n" + self.hosts())
+        return super().settings(side) | {"PTL_HOSTS": path}
+
+
+class Socket6Router(Socket6):
+    """With a router between."""
+
+    def make(self, mtu):
+        router = f"ptn-{os.getpid()}-r"
+        for name in self.names + [router]:
+            run("ip", "netns", "add", name)
+            self.made.append(name)
+            run("ip", "-n", name, "link", "set", "lo", "up")
+        run("ip", "netns", "exec", router, "sysctl", "-qw", "net.ipv6.conf.all.forwarding=1")
+        for side, name in enumerate(self.names):
+            far = f"ptn{side}"
+            run("ip", "link", "add", "ptn0", "mtu", mtu, "netns", name, "type", "veth",
+                "peer", "name", far, "mtu", mtu, "netns", router)
+            for where, link, address in ((name, "ptn0", self.address(side)), (router, far, f"fd00:77:{side}::1")):
+                run("ip", "-n", where, "address", "add", f"{address}/64", "dev", link, "nodad")
+                run("ip", "-n", where, "link", "set", link, "up")
+            run("ip", "-n", name, "route", "add", "default", "via", f"fd00:77:{side}::1")
+
+    def interface(self, _side):
+        return "udp"
+
+    def address(self, side):
+        return ipaddress.IPv6Address(f"fd00:77:{side}::11")
+
+
+class Socket6Narrow(Socket6Router):
+    """Hosts with different MTUs."""
+
+    def make(self, mtu):
+        super().make(mtu)
+        for where, link in ((self.made[-1], "ptn1"), (self.names[1], "ptn0")):
+            run("ip", "-n", where, "link", "set", link, "mtu", "1400")
+
+
 class Tap(Udp):
     """Two tap devices in one namespace, whose kernel forwards between them: they fill in and verify checksums."""
 
@@ -553,7 +610,7 @@ def sender_dies(stage):
 PLAIN = {"loop": Loop, "node": Node}
 KINDS = {"veth": Veth, "pair": Pair, "vlan": Vlan, "udp": Udp, "udp-vlan": UdpVlan, "router": Router, "marks": Marks,
          "socket": Socket, "socket-router": SocketRouter, "socket-narrow": SocketNarrow, "socket-marks": SocketMarks,
-         "tap": Tap, "xdp": Xdp}
+         "socket6": Socket6, "socket6-router": Socket6Router, "socket6-narrow": Socket6Narrow, "tap": Tap, "xdp": Xdp}
 
 
 def device_make(kind):

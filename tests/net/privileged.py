@@ -51,6 +51,8 @@ class Place:
         self.evil = self.user / "runtime"
         self.evil.mkdir(mode=0o700)
         self.hosts = self.file("hosts", "alpha 7\n", USER, 0o644)
+        self.nodes = self.file("nodes", "7 ::1\n", USER, 0o644)
+        self.open_nodes = self.file("open-nodes", "7 ::1\n", USER, 0o666)
         self.open_hosts = self.file("open-hosts", "alpha 7\n", USER, 0o666)
         self.secret = self.file("secret", SECRET + "\n", 0, 0o600)
         for path in (self.user, self.evil):
@@ -132,6 +134,13 @@ def files_are_the_users(place, program):
     expect(f"{program.name}, the user's hosts", place.run(program, "find", "alpha", PTL_MX_HOSTS=str(place.hosts)), 0, "7\n")
     for path, why in ((place.secret, "Permission denied"), (place.open_hosts, "not permitted"), (place.user, "not permitted")):
         done = place.run(program, "find", "alpha", PTL_MX_HOSTS=str(path))
+        expect(f"{program.name}, {path}", done, 1, "", why)
+        if SECRET in done[2]:
+            raise Failure(f"{program.name} shows the user a file of root")
+    ip6 = {"PTL_IFACE_NAME": "udp:::1"}
+    expect(f"{program.name}, the user's nodes", place.run(program, "open", PTL_HOSTS=str(place.nodes), **ip6), 0, "open\n")
+    for path, why in ((place.secret, "Permission denied"), (place.open_nodes, "not permitted"), (place.user, "not permitted")):
+        done = place.run(program, "open", PTL_HOSTS=str(path), **ip6)
         expect(f"{program.name}, {path}", done, 1, "", why)
         if SECRET in done[2]:
             raise Failure(f"{program.name} shows the user a file of root")

@@ -20,6 +20,8 @@
 #define HERE     UINT32_C(0x7f4d0101) /* 127.77.1.1 */
 #define PATIENCE 30000                /* ms */
 
+static sa_family_t family; /* of all sockets */
+
 static int refused_level, refused_option; /* by the next calls; 0: none */
 
 int __wrap_setsockopt(int fd, int level, int option, const void *value, socklen_t size);
@@ -44,13 +46,34 @@ int __wrap_getsockopt(int fd, int level, int option, void *value, socklen_t *siz
 	return __real_getsockopt(fd, level, option, value, size);
 }
 
-static struct sockaddr_in name_of(int fd)
+static socklen_t here(uint16_t udp_port, union udp_name *name)
 {
-	struct sockaddr_in name;
+	if (family == AF_INET6) {
+		name->ip6 = (struct sockaddr_in6){.sin6_family = AF_INET6,
+			.sin6_port = htons(udp_port),
+			.sin6_addr = IN6ADDR_LOOPBACK_INIT};
+		return sizeof(name->ip6);
+	}
+	name->ip4 = (struct sockaddr_in){
+		.sin_family = AF_INET, .sin_port = htons(udp_port), .sin_addr.s_addr = htonl(HERE)};
+	return sizeof(name->ip4);
+}
+
+static uint16_t port_of(const struct line *line)
+{
+	union udp_name name;
 	socklen_t size = sizeof(name);
 
-	assert_int_equal(getsockname(fd, (struct sockaddr *)&name, &size), 0);
-	return name;
+	assert_int_equal(getsockname(line->socket, &name.any, &size), 0);
+	return udp_name_port(&name);
+}
+
+static bool line_take(const struct line *line, uint16_t udp_port)
+{
+	union udp_name name;
+	socklen_t size = here(udp_port, &name);
+
+	return line_bind(line, &name, size);
 }
 
 /* Open, with some UDP port. */
@@ -58,16 +81,17 @@ static struct line line_make(void)
 {
 	struct line line;
 
-	assert_true(line_open(&line));
-	assert_true(line_bind(&line, HERE, 0));
+	assert_true(line_open(&line, family));
+	assert_true(line_take(&line, 0));
 	return line;
 }
 
-static void send_to(const struct line *line, const struct sockaddr_in *to, const char *text)
+static void send_to(const struct line *line, uint16_t udp_port, const char *text)
 {
-	assert_int_equal(sendto(line->socket, text, strlen(text), 0, (const struct sockaddr *)to,
-				 sizeof(*to)),
-		strlen(text));
+	union udp_name to;
+	socklen_t size = here(udp_port, &to);
+
+	assert_int_equal(sendto(line->socket, text, strlen(text), 0, &to.any, size), strlen(text));
 }
 
 static void line_open__has_what_the_kernel_has(void **state)
@@ -87,7 +111,6 @@ static void check_without(int level, int option, ptrdiff_t what)
 	struct line line, other = line_make();
 	char bytes[8];
 	struct pollfd ready;
-	struct sockaddr_in name;
 
 	refused_level = level;
 	refused_option = option;
@@ -96,8 +119,7 @@ static void check_without(int level, int option, ptrdiff_t what)
 	if (what != 0)
 		assert_false(*(const bool *)((const uint8_t *)&line + what));
 	assert_int_equal(line.segments, option != UDP_SEGMENT || level != SOL_UDP);
-	name = name_of(line.socket);
-	send_to(&other, &name, "there");
+	send_to(&other, port_of(&line), "there");
 	ready = (struct pollfd){.fd = line.socket, .events = POLLIN};
 	assert_int_equal(poll(&ready, 1, PATIENCE), 1);
 	assert_int_equal(recv(line.socket, bytes, sizeof(bytes), 0), 5);
@@ -110,10 +132,17 @@ static void line_open__does_without_each_option(void **state)
 	(void)state;
 	check_without(SOL_UDP, UDP_SEGMENT, offsetof(struct line, segments));
 	check_without(SOL_UDP, UDP_GRO, offsetof(struct line, joins));
-	check_without(SOL_IP, IP_RECVERR, offsetof(struct line, news));
-	check_without(SOL_IP, IP_RECVTOS, offsetof(struct line, marks));
-	check_without(SOL_IP, IP_TOS, 0);
-	check_without(SOL_IP, IP_MTU_DISCOVER, 0);
+	if (family == AF_INET6) {
+		check_without(SOL_IPV6, IPV6_RECVERR, offsetof(struct line, news));
+		check_without(SOL_IPV6, IPV6_RECVTCLASS, offsetof(struct line, marks));
+		check_without(SOL_IPV6, IPV6_TCLASS, 0);
+		check_without(SOL_IPV6, IPV6_MTU_DISCOVER, 0);
+	} else {
+		check_without(SOL_IP, IP_RECVERR, offsetof(struct line, news));
+		check_without(SOL_IP, IP_RECVTOS, offsetof(struct line, marks));
+		check_without(SOL_IP, IP_TOS, 0);
+		check_without(SOL_IP, IP_MTU_DISCOVER, 0);
+	}
 	check_without(SOL_SOCKET, SO_RXQ_OVFL, 0);
 	check_without(SOL_SOCKET, SO_SNDBUF, 0);
 	check_without(SOL_SOCKET, SO_RCVBUF, 0);
@@ -124,54 +153,93 @@ static void line_bind__is_exclusive(void **state)
 {
 	static const int options[] = {SO_REUSEADDR, SO_REUSEPORT};
 	struct line line = line_make(), second;
-	struct sockaddr_in name = name_of(line.socket);
+	union udp_name name;
+	socklen_t size = here(port_of(&line), &name);
 
 	(void)state;
-	assert_true(line_open(&second));
-	assert_false(line_bind(&second, HERE, ntohs(name.sin_port)));
+	assert_true(line_open(&second, family));
+	assert_false(line_bind(&second, &name, size));
 	assert_int_equal(errno, EADDRINUSE);
 	for (unsigned n = 0; n < 2; n++) {
-		int on = 1, other = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+		int on = 1, other = socket(family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 		assert_true(other >= 0);
 		assert_int_equal(setsockopt(other, SOL_SOCKET, options[n], &on, sizeof(on)), 0);
-		assert_int_equal(bind(other, (const struct sockaddr *)&name, sizeof(name)), -1);
+		assert_int_equal(bind(other, &name.any, size), -1);
 		assert_int_equal(errno, EADDRINUSE);
 		close(other);
 	}
 	line_close(&line);
-	assert_true(line_bind(&second, HERE, ntohs(name.sin_port)));
+	assert_true(line_bind(&second, &name, size));
 	line_close(&second);
 }
 
 static void line_bind__wants_an_address_of_the_host(void **state)
 {
+	union udp_name name;
+	socklen_t size = here(0, &name);
 	struct line line;
 
 	(void)state;
-	assert_true(line_open(&line));
-	assert_false(line_bind(&line, UINT32_C(0xc0000201), 0));
+	if (family == AF_INET6)
+		assert_int_equal(inet_pton(AF_INET6, "2001:db8::1", &name.ip6.sin6_addr), 1);
+	else
+		name.ip4.sin_addr.s_addr = htonl(UINT32_C(0xc0000201));
+	assert_true(line_open(&line, family));
+	assert_false(line_bind(&line, &name, size));
 	assert_int_equal(errno, EADDRNOTAVAIL);
 	line_close(&line);
+}
+
+/* No address of IPv4 reaches a socket of IPv6, in whatever spelling. */
+static void line_open__keeps_ip4_from_ip6(void **state)
+{
+	int four = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	union udp_name name = {.ip6 = {.sin6_family = AF_INET6}};
+	struct line line;
+	char bytes[8];
+
+	(void)state;
+	if (family != AF_INET6) {
+		close(four);
+		skip();
+	}
+	assert_true(line_open(&line, AF_INET6));
+	assert_int_equal(inet_pton(AF_INET6, "::ffff:127.0.0.1", &name.ip6.sin6_addr), 1);
+	assert_false(line_bind(&line, &name, sizeof(name.ip6)));
+	name.ip6.sin6_addr = in6addr_any;
+	assert_true(line_bind(&line, &name, sizeof(name.ip6)));
+	name.ip4 = (struct sockaddr_in){.sin_family = AF_INET,
+		.sin_port = htons(port_of(&line)),
+		.sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	(void)sendto(four, "x", 1, 0, &name.any, sizeof(name.ip4));
+	assert_int_equal(recv(line.socket, bytes, sizeof(bytes), MSG_DONTWAIT), -1);
+	line_close(&line);
+	close(four);
 }
 
 /* A datagram to a port that nobody has comes back. */
 static void line_hear__quotes_what_was_refused(void **state)
 {
 	struct line line = line_make(), gone = line_make();
-	struct sockaddr_in to = name_of(gone.socket);
+	uint16_t to = port_of(&gone);
 	struct pollfd ready = {.fd = line.socket, .events = POLLIN};
+	union udp_name there;
 	struct line_news news;
 	char long_text[2 * LINE_QUOTE + 1];
 
 	(void)state;
 	line_close(&gone);
 	assert_false(line_hear(&line, &news));
-	send_to(&line, &to, "refused");
+	send_to(&line, to, "refused");
 	assert_int_equal(poll(&ready, 1, PATIENCE), 1);
 	assert_true(line_hear(&line, &news));
 	assert_int_equal(news.error, ECONNREFUSED);
-	assert_int_equal(news.to.sin_addr.s_addr, htonl(HERE));
-	assert_int_equal(news.to.sin_port, to.sin_port);
+	(void)here(to, &there);
+	assert_int_equal(udp_name_port(&news.to), to);
+	if (family == AF_INET6)
+		assert_memory_equal(&news.to.ip6.sin6_addr, &there.ip6.sin6_addr, 16);
+	else
+		assert_int_equal(news.to.ip4.sin_addr.s_addr, there.ip4.sin_addr.s_addr);
 	assert_int_equal(news.bytes, 7);
 	assert_memory_equal(news.quote, "refused", 7);
 	assert_false(line_hear(&line, &news));
@@ -179,7 +247,7 @@ static void line_hear__quotes_what_was_refused(void **state)
 
 	memset(long_text, 'x', sizeof(long_text) - 1);
 	long_text[sizeof(long_text) - 1] = '\0';
-	send_to(&line, &to, long_text);
+	send_to(&line, to, long_text);
 	assert_int_equal(poll(&ready, 1, PATIENCE), 1);
 	assert_true(line_hear(&line, &news));
 	assert_int_equal(news.bytes, LINE_QUOTE);
@@ -191,10 +259,21 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(line_open__has_what_the_kernel_has),
 		cmocka_unit_test(line_open__does_without_each_option),
+		cmocka_unit_test(line_open__keeps_ip4_from_ip6),
 		cmocka_unit_test(line_bind__is_exclusive),
 		cmocka_unit_test(line_bind__wants_an_address_of_the_host),
 		cmocka_unit_test(line_hear__quotes_what_was_refused),
 	};
+	struct line line;
+	int failed;
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	family = AF_INET;
+	failed = cmocka_run_group_tests_name("IPv4", tests, NULL, NULL);
+	family = AF_INET6;
+	if (!line_open(&line, family) || !line_take(&line, 0)) {
+		puts("IPv6 is left out: this host has none");
+		return failed;
+	}
+	line_close(&line);
+	return failed + cmocka_run_group_tests_name("IPv6", tests, NULL, NULL);
 }

@@ -49,18 +49,33 @@ ssize_t __wrap_recvmsg(int fd, struct msghdr *message, int flags)
 static struct rte_mempool *pool;
 static struct parts parts;
 static struct line from, to;
-static struct sockaddr_in to_name;
+static sa_family_t family; /* of all sockets */
+static union udp_name to_name;
+static socklen_t to_size;
 static uint8_t sent[1 << 16];
 static struct rte_mbuf *got[PARTS];
 
+/* Opens a socket with some UDP port. */
+static bool line_make(struct line *line)
+{
+	union udp_name name = {
+		.ip6 = {.sin6_family = AF_INET6, .sin6_addr = IN6ADDR_LOOPBACK_INIT}};
+	socklen_t size = sizeof(name.ip6);
+
+	if (family == AF_INET) {
+		name.ip4 =
+			(struct sockaddr_in){.sin_family = AF_INET, .sin_addr.s_addr = htonl(HERE)};
+		size = sizeof(name.ip4);
+	}
+	return line_open(line, family) && line_bind(line, &name, size);
+}
+
 static int set_up(void **state)
 {
-	socklen_t size = sizeof(to_name);
-
 	(void)state;
-	if (!line_open(&from) || !line_bind(&from, HERE, 0) || !line_open(&to) ||
-		!line_bind(&to, HERE, 0) ||
-		getsockname(to.socket, (struct sockaddr *)&to_name, &size) != 0 ||
+	to_size = sizeof(to_name);
+	if (!line_make(&from) || !line_make(&to) ||
+		getsockname(to.socket, &to_name.any, &to_size) != 0 ||
 		!parts_init(&parts, pool, ROOM))
 		return -1;
 	for (unsigned n = 0; n < sizeof(sent); n++)
@@ -83,10 +98,8 @@ static void send_joined(uint32_t length, uint32_t part)
 {
 	struct iovec piece = {sent, length};
 	_Alignas(struct cmsghdr) uint8_t control[CMSG_SPACE(sizeof(uint16_t))] = {0};
-	struct msghdr message = {.msg_name = &to_name,
-		.msg_namelen = sizeof(to_name),
-		.msg_iov = &piece,
-		.msg_iovlen = 1};
+	struct msghdr message = {
+		.msg_name = &to_name, .msg_namelen = to_size, .msg_iov = &piece, .msg_iovlen = 1};
 	uint16_t bytes = (uint16_t)part;
 
 	if (part < length) {
@@ -129,7 +142,11 @@ static void check_taken(uint32_t length, uint32_t part)
 		unsigned count = take(&origin);
 
 		assert_true(count > 0);
-		assert_int_equal(ntohl(origin.from.sin_addr.s_addr), HERE);
+		assert_int_equal(origin.from.any.sa_family, family);
+		if (family == AF_INET6)
+			assert_memory_equal(&origin.from.ip6.sin6_addr, &in6addr_loopback, 16);
+		else
+			assert_int_equal(ntohl(origin.from.ip4.sin_addr.s_addr), HERE);
 		assert_false(origin.marked);
 		for (unsigned n = 0; n < count; n++) {
 			uint32_t bytes = RTE_MIN(length - at, part);
@@ -287,7 +304,9 @@ static void parts_take__sees_marks_of_congestion(void **state)
 
 	(void)state;
 	/* The kernel of a sender lets nobody mark by himself what TCP sends, but UDP. */
-	assert_int_equal(setsockopt(from.socket, SOL_IP, IP_TOS, &mark, sizeof(mark)), 0);
+	assert_int_equal(setsockopt(from.socket, from.level,
+				 family == AF_INET6 ? IPV6_TCLASS : IP_TOS, &mark, sizeof(mark)),
+		0);
 	send_one(10);
 	assert_int_equal(take(&origin), 1);
 	assert_true(origin.marked);
@@ -343,5 +362,15 @@ int main(void)
 		CASE(parts_take__counts_what_the_socket_lost),
 	};
 
-	return cmocka_run_group_tests(tests, group_start, NULL);
+	int failed;
+
+	family = AF_INET;
+	failed = cmocka_run_group_tests_name("IPv4", tests, group_start, NULL);
+	family = AF_INET6;
+	if (!line_make(&from)) {
+		puts("IPv6 is left out: this host has none");
+		return failed;
+	}
+	line_close(&from);
+	return failed + cmocka_run_group_tests_name("IPv6", tests, NULL, NULL);
 }

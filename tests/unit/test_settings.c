@@ -528,6 +528,16 @@ static void setting_nodes_are_addresses__on_udp_in_every_form(void **state)
 		assert_false(setting_nodes_are_addresses(0));
 		assert_true(setting_nodes_are_addresses(1));
 	}
+	/* over IPv6 they are not */
+	setenv("PTL_IFACE_NAME", "udp:fd00::5", 1);
+	assert_int_equal(settings_load(), 0);
+	assert_false(setting_nodes_are_addresses(0));
+	setenv("PTL_HOSTS", "/etc/postern-hosts", 1);
+	setenv("PTL_IFACE_NAME", "udp;udp:eth1;udp:10.0.0.5;udp:fd00::5", 1);
+	assert_int_equal(settings_load(), 0);
+	for (unsigned i = 0; i < 4; i++)
+		assert_int_equal(setting_nodes_are_addresses(i), i == 2);
+	unsetenv("PTL_HOSTS");
 	setenv("PTL_IFACE_NAME", "udpate", 1);
 	assert_int_equal(settings_load(), 0);
 	assert_false(setting_nodes_are_addresses(0));
