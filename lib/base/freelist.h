@@ -9,6 +9,8 @@
  *     meanwhile).
  * F3. Every change of the top is a compare-and-swap, so a thread that takes an index sees what
  *     the thread that gave it did before, whatever went over it meanwhile (a release sequence).
+ * F4. In zeroed memory the list is already in order, so indices that were never taken have no
+ *     memory yet.
  */
 #ifndef BASE_FREELIST_H
 #define BASE_FREELIST_H
@@ -20,13 +22,14 @@
 #define FREELIST_NONE UINT32_MAX
 
 struct freelist {
-	_Alignas(64) _Atomic uint64_t top;    /* changes << 32 | index */
-	_Alignas(64) _Atomic uint32_t next[]; /* of each free index, the one below it */
+	_Alignas(64) _Atomic uint64_t top; /* changes << 32 | index */
+	/* of each free index, the one below it, less the index and one */
+	_Alignas(64) _Atomic uint32_t below[];
 };
 
 /* Bytes for indices 0 to count - 1. */
 size_t freelist_size(uint32_t count);
-/* All are free; the lowest comes first. */
+/* In freelist_size() zeroed bytes. All are free; the lowest comes first. */
 void freelist_init(struct freelist *list, uint32_t count);
 
 /* Any thread. FREELIST_NONE: there is none. */

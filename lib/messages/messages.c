@@ -805,7 +805,6 @@ static enum answer space_open(struct messages *messages)
 
 enum answer messages_open(const struct messages_options *options, struct messages **opened)
 {
-	const struct interface *first = &interfaces[handle_interface(options->interface)];
 	struct messages *messages =
 		calloc(1, sizeof(*messages) + options->count * sizeof(messages->peers[0]));
 	enum answer answer;
@@ -829,8 +828,8 @@ enum answer messages_open(const struct messages_options *options, struct message
 	list_init(&messages->parked);
 	messages->unseen = true;
 	messages->retired_end = &messages->retired;
-	for (uint32_t i = 0; i < options->count; i++)
-		peer_reset(messages, i, first->incarnation); /* M8 */
+	for (uint32_t i = 0; options->peers && i < options->count; i++)
+		peer_reset(messages, i, messages_life(messages));
 	answer = space_open(messages);
 	if (answer == ANSWER_OK)
 		*opened = messages;

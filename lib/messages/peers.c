@@ -93,6 +93,8 @@ bool messages_admit(struct messages *messages, struct process process, uint32_t 
 	*peer = messages->known;
 	if (*peer == messages->options.count)
 		*peer = (uint32_t)(again - messages->peers);
+	else
+		peer_reset(messages, *peer, messages_life(messages));
 	admitted = map_change(messages, *peer, process);
 	if (admitted && again == &messages->peers[*peer]) {
 		messages->retired = again->next;

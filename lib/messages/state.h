@@ -166,6 +166,12 @@ struct messages {
 	struct peer peers[];
 };
 
+/* M8. The first use of each number: another one than in earlier lives of the process id. */
+static inline uint32_t messages_life(const struct messages *messages)
+{
+	return interfaces[handle_interface(messages->options.interface)].incarnation;
+}
+
 /* Where messages of a class are matched. */
 static inline unsigned class_portal(unsigned class)
 {

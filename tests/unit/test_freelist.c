@@ -9,6 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 #include <cmocka.h>
 
 #include <base/freelist.h>
@@ -23,6 +24,7 @@ static struct freelist *list_new(uint32_t count)
 	struct freelist *list = aligned_alloc(64, size);
 
 	assert_non_null(list);
+	memset(list, 0, size);
 	freelist_init(list, count);
 	return list;
 }
@@ -43,6 +45,21 @@ static void freelist_take__gives_every_index_once_lowest_first(void **state)
 	assert_int_equal(freelist_take(list), 1);
 	assert_int_equal(freelist_take(list), 3);
 	assert_int_equal(freelist_take(list), FREELIST_NONE);
+	free(list);
+}
+
+/* F4 */
+static void freelist_init__leaves_zeroed_memory_as_it_is_but_for_the_last_index(void **state)
+{
+	struct freelist *list = list_new(INDICES);
+
+	(void)state;
+	for (uint32_t i = 0; i < INDICES - 1; i++)
+		assert_int_equal(atomic_load(&list->below[i]), 0);
+	for (uint32_t i = 0; i < INDICES; i++)
+		assert_int_equal(freelist_take(list), i);
+	for (uint32_t i = 0; i < INDICES; i++)
+		assert_int_equal(atomic_load(&list->below[i]) == 0, i < INDICES - 1);
 	free(list);
 }
 
@@ -124,6 +141,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(freelist_take__gives_every_index_once_lowest_first),
+		cmocka_unit_test(
+			freelist_init__leaves_zeroed_memory_as_it_is_but_for_the_last_index),
 		cmocka_unit_test(freelist_init__may_make_an_empty_one),
 		cmocka_unit_test(freelist_take__notices_that_the_same_index_is_back_on_top),
 		cmocka_unit_test(freelist_take__among_threads_gives_an_index_to_one),
