@@ -442,7 +442,7 @@ int endpoint_open(
 	endpoint->fid.msg = info->caps & FI_MSG ? &message_ops : &none_msg;
 	endpoint->fid.tagged = info->caps & FI_TAGGED ? &tagged_ops : &none_tagged;
 	endpoint->fid.rma = info->caps & FI_RMA ? &rma_ops : &none_rma;
-	endpoint->fid.atomic = &none_atomic;
+	endpoint->fid.atomic = info->caps & FI_ATOMIC ? &atomic_ops : &none_atomic;
 	endpoint->fid.collective = &none_collective;
 	endpoint->domain = domain;
 	binding_init(&endpoint->tx, endpoint);

@@ -338,6 +338,7 @@ static int domain_open(
 	domain_ops.endpoint = endpoint_open;
 	domain_ops.cntr_open = counter_open;
 	domain_ops.poll_open = poll_open;
+	domain_ops.query_atomic = atomic_query;
 	domain->fid.fid = (struct fid){FI_CLASS_DOMAIN, context, &domain_fid_ops};
 	domain->fid.ops = &domain_ops;
 	domain->fid.mr = &mr_ops;

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* remote.h - remote memory: what mr.c and rma.c share, and what the rest of the provider calls.
+/* remote.h - remote memory: what mr.c, rma.c and atomic.c share, and what the rest of the provider
+ * calls.
  *
- * An endpoint with FI_RMA has a space of its own beside that of messages. Its Portals have an entry
- * for each region of the domain that peers may read or write, which matches the region's key.
+ * An endpoint with FI_RMA or FI_ATOMIC has a space of its own beside that of messages. Its Portals
+ * have an entry for each region of the domain that peers may read or write, which matches the
+ * region's key.
  *
  * M1. A request that no region of its key holds as a whole finds no entry: its initiator hears so,
  *     and nothing is moved.
@@ -16,6 +18,7 @@
 #ifndef FI_REMOTE_H
 #define FI_REMOTE_H
 
+#include <engine/amo.h>
 #include <engine/command.h>
 #include <host/events.h>
 
@@ -46,7 +49,7 @@ struct place {
 	unsigned count;
 };
 
-/* A read or a write under way. */
+/* A read, a write or an atomic operation under way. */
 struct movement {
 	struct link link;
 	struct move move;
@@ -57,6 +60,7 @@ struct movement {
 	uint64_t flags; /* of its completion */
 	uint8_t count;  /* COUNT_... */
 	bool completes, quiet;
+	bool reads;                /* an atomic read, which has not become a load */
 	struct handle region;      /* of several pieces; index 0: none */
 	struct map_vector *vector; /* the same */
 	void *copy;
@@ -77,6 +81,7 @@ struct remote {
 	struct link refused; /* M3: they are repeated */
 	uint64_t due;        /* when */
 	struct movement *free, *made;
+	uint8_t scratch[AMO_BYTES_MAX]; /* for old values that nobody wants */
 };
 
 /* --- mr.c */
@@ -94,6 +99,14 @@ struct map_vector *pieces_copy(const struct iovec *iov, size_t count);
 /* --- rma.c */
 
 extern struct fi_ops_rma rma_ops;
+/* F1. Begins an operation: fill() says the rest, while the space is visited, and returns 0 or a
+ * negative error. The domain's lock is held. */
+ssize_t remote_begin(struct endpoint *endpoint, fi_addr_t peer, uint64_t flags, bool quiet,
+	int (*fill)(struct remote *remote, struct movement *movement, const void *asked),
+	const void *asked);
+/* Its local memory has several pieces. 0 or a negative error. */
+int movement_scatter(
+	struct remote *remote, struct movement *movement, const struct iovec *iov, size_t count);
 enum answer remote_open(struct endpoint *endpoint);
 void remote_close(struct endpoint *endpoint);
 void remote_progress(struct remote *remote);
@@ -108,5 +121,11 @@ bool remote_knows(const struct remote *remote, const void *context);
 /* As messages_watch() and messages_lower(), of one of its queues. */
 int remote_watch(struct remote *remote, unsigned queue);
 void remote_lower(struct remote *remote);
+
+/* --- atomic.c */
+
+extern struct fi_ops_atomic atomic_ops;
+int atomic_query(struct fid_domain *domain, enum fi_datatype type, enum fi_op op,
+	struct fi_atomic_attr *attr, uint64_t flags);
 
 #endif

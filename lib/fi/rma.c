@@ -117,6 +117,7 @@ static struct movement *movement_try(struct remote *remote, bool quiet)
 	movement->vector = NULL;
 	movement->copy = NULL;
 	movement->given_bytes = 0;
+	movement->reads = false;
 	list_append(&remote->moving, &movement->link);
 	endpoint->sending++;
 	return movement;
@@ -141,6 +142,67 @@ static void movement_post(struct remote *remote, const struct movement *movement
 	memcpy(command.further[1], movement->given, movement->given_bytes);
 	submission_post_lines(
 		submission, &command, 2 + (movement->given_bytes + RING_BYTES - 1) / RING_BYTES);
+}
+
+int movement_scatter(
+	struct remote *remote, struct movement *movement, const struct iovec *iov, size_t count)
+{
+	movement->vector = pieces_copy(iov, count);
+	if (!movement->vector)
+		return -FI_ENOMEM;
+	if (!region_bind(remote, movement->vector, &movement->region))
+		return -FI_EAGAIN;
+	movement->move.region = movement->region.index;
+	movement->move.generation = movement->region.generation;
+	movement->line.local = 0;
+	return 0;
+}
+
+static void movement_init(const struct remote *remote, struct movement *movement,
+	const struct address *to, uint64_t flags)
+{
+	const struct binding *binding = &remote->endpoint->tx;
+
+	movement->completes = !movement->quiet && (!binding->selective || flags & FI_COMPLETION);
+	movement->move = (struct move){
+		.region = remote->region.index,
+		.generation = remote->region.generation,
+		.to = {.nid = to->nid, .pid = to->pid},
+		.cookie = to->life, /* M2 */
+	};
+	movement->line = (struct call_line){.user = (uintptr_t)movement, .want = WANT_EVENT};
+}
+
+ssize_t remote_begin(struct endpoint *endpoint, fi_addr_t peer, uint64_t flags, bool quiet,
+	int (*fill)(struct remote *remote, struct movement *movement, const void *asked),
+	const void *asked)
+{
+	struct remote *remote = endpoint->remote;
+	const struct av_entry *to = av_at(endpoint->av, peer);
+	struct movement *movement;
+	int result;
+
+	if (!to)
+		return -FI_EINVAL;
+	movement = movement_try(remote, quiet);
+	if (!movement) { /* a program that tries again and again makes progress so */
+		endpoint_progress(endpoint);
+		movement = movement_try(remote, quiet);
+	}
+	if (!movement)
+		return -FI_EAGAIN;
+	movement_init(remote, movement, &to->address, flags);
+	if (!remote_enter(remote)) {
+		movement_drop(remote, movement);
+		return -FI_EOPBADSTATE;
+	}
+	result = fill(remote, movement, asked);
+	if (result == 0)
+		movement_post(remote, movement);
+	else
+		movement_drop(remote, movement);
+	visit_leave(&remote->visit);
+	return result;
 }
 
 /* --- ends */
@@ -174,7 +236,8 @@ static void movement_fail(struct remote *remote, const struct movement *movement
 	const struct failure failure = {.err = err};
 
 	if (movement->quiet)
-		WARN(EP_DATA, "a write of fi_inject_write() has failed: %s\n", fi_strerror(err));
+		WARN(EP_DATA, "a write or an atomic operation of fi_inject has failed: %s\n",
+			fi_strerror(err));
 	else
 		cq_error(remote->endpoint->tx.cq, &line, &failure);
 }
@@ -205,6 +268,13 @@ static void movement_done(
 {
 	if (verdict == TIER_REFUSED) {
 		movement_refused(remote, movement);
+		return;
+	}
+	if (movement->reads && (verdict == TIER_OPERATION || verdict == TIER_FAULT)) {
+		/* An atomic read has asked for more than it needs. */
+		movement->reads = false;
+		movement->line.message = MESSAGE_LOAD;
+		movement_post(remote, movement);
 		return;
 	}
 	if (verdict == TIER_OK)
@@ -391,13 +461,14 @@ struct post {
 	uint64_t at, key;
 	void *context;
 	uint64_t data, flags;
-	bool quiet; /* fi_inject_write() */
+	bool quiet;      /* fi_inject_write() */
+	uint64_t length; /* of all pieces */
 };
 
 #define READ_FLAGS  (OP_FLAGS & ~FI_INJECT)
 #define WRITE_FLAGS (OP_FLAGS | FI_REMOTE_CQ_DATA)
 
-static int post_check(const struct endpoint *endpoint, const struct post *post, uint64_t *length)
+static int post_check(const struct endpoint *endpoint, struct post *post)
 {
 	const bool inject = post->quiet || post->flags & FI_INJECT;
 
@@ -409,13 +480,13 @@ static int post_check(const struct endpoint *endpoint, const struct post *post, 
 		return -FI_EBADFLAGS;
 	if (post->count > IOV_MAX_PARTS || (post->count > 0 && !post->iov))
 		return -FI_EINVAL;
-	*length = 0;
+	post->length = 0;
 	for (size_t i = 0; i < post->count; i++) {
-		if (post->iov[i].iov_len > MESSAGE_MAX - *length)
+		if (post->iov[i].iov_len > MESSAGE_MAX - post->length)
 			return -FI_EMSGSIZE;
-		*length += post->iov[i].iov_len;
+		post->length += post->iov[i].iov_len;
 	}
-	return inject && *length > INJECT_MAX ? -FI_EMSGSIZE : 0;
+	return inject && post->length > INJECT_MAX ? -FI_EMSGSIZE : 0;
 }
 
 static void pieces_gather(const struct post *post, uint8_t *to)
@@ -432,10 +503,8 @@ static int movement_memory(
 	struct remote *remote, struct movement *movement, const struct post *post)
 {
 	const bool inject = post->quiet || post->flags & FI_INJECT;
-	const uint64_t length = movement->line.length;
+	const uint64_t length = post->length;
 
-	movement->move.region = remote->region.index;
-	movement->move.generation = remote->region.generation;
 	movement->line.local = post->count > 0 ? (uintptr_t)post->iov[0].iov_base : 0;
 	if (!inject && post->count < 2)
 		return 0;
@@ -453,94 +522,36 @@ static int movement_memory(
 		movement->line.local = (uintptr_t)movement->copy;
 		return 0;
 	}
-	movement->vector = pieces_copy(post->iov, post->count);
-	if (!movement->vector)
-		return -FI_ENOMEM;
-	if (!region_bind(remote, movement->vector, &movement->region))
-		return -FI_EAGAIN;
-	movement->move.region = movement->region.index;
-	movement->move.generation = movement->region.generation;
-	movement->line.local = 0;
-	return 0;
+	return movement_scatter(remote, movement, post->iov, post->count);
 }
 
-static void movement_fill(struct remote *remote, struct movement *movement, const struct post *post,
-	const struct address *to, uint64_t length)
+static int rma_fill(struct remote *remote, struct movement *movement, const void *asked)
 {
-	const struct binding *binding = &remote->endpoint->tx;
+	const struct post *post = asked;
 	const bool tells = (post->flags & FI_REMOTE_CQ_DATA) != 0;
 
 	movement->context = post->context;
 	movement->flags = FI_RMA | (post->reads ? FI_READ : FI_WRITE);
 	movement->count = post->reads ? COUNT_READ : COUNT_WRITE;
-	movement->completes = !post->quiet && (!binding->selective || post->flags & FI_COMPLETION);
-	movement->move = (struct move){
-		.to = {.nid = to->nid, .pid = to->pid},
-		.portal = tells ? PORTAL_TELLS : PORTAL_PLAIN,
-		.cookie = to->life, /* M2 */
-		.match_bits = post->key,
-		.offset = post->at,
-		.value = tells ? post->data : 0,
-	};
-	movement->line = (struct call_line){
-		.length = length,
-		.user = (uintptr_t)movement,
-		.message = post->reads ? MESSAGE_LOAD : MESSAGE_STORE,
-		.want = WANT_EVENT,
-	};
+	movement->move.portal = tells ? PORTAL_TELLS : PORTAL_PLAIN;
+	movement->move.match_bits = post->key;
+	movement->move.offset = post->at;
+	movement->move.value = tells ? post->data : 0;
+	movement->line.length = post->length;
+	movement->line.message = post->reads ? MESSAGE_LOAD : MESSAGE_STORE;
+	return movement_memory(remote, movement, post);
 }
 
-/* The space is visited. */
-static int movement_begin(struct remote *remote, struct movement *movement, const struct post *post,
-	const struct address *to, uint64_t length)
-{
-	int result;
-
-	movement_fill(remote, movement, post, to, length);
-	result = movement_memory(remote, movement, post);
-	if (result == 0)
-		movement_post(remote, movement);
-	else
-		movement_drop(remote, movement);
-	return result;
-}
-
-static ssize_t rma_locked(struct endpoint *endpoint, const struct post *post)
-{
-	struct remote *remote = endpoint->remote;
-	const struct av_entry *to;
-	struct movement *movement;
-	uint64_t length;
-	int result = post_check(endpoint, post, &length);
-
-	if (result != 0)
-		return result;
-	to = av_at(endpoint->av, post->peer);
-	if (!to)
-		return -FI_EINVAL;
-	movement = movement_try(remote, post->quiet);
-	if (!movement) { /* a program that tries again and again makes progress so */
-		endpoint_progress(endpoint);
-		movement = movement_try(remote, post->quiet);
-	}
-	if (!movement)
-		return -FI_EAGAIN;
-	if (!remote_enter(remote)) {
-		movement_drop(remote, movement);
-		return -FI_EOPBADSTATE;
-	}
-	result = movement_begin(remote, movement, post, &to->address, length);
-	visit_leave(&remote->visit);
-	return result;
-}
-
-static ssize_t rma_post(struct fid_ep *fid, const struct post *post)
+static ssize_t rma_post(struct fid_ep *fid, struct post *post)
 {
 	struct endpoint *endpoint = endpoint_of(fid);
 	ssize_t result;
 
 	domain_enter(endpoint->domain);
-	result = rma_locked(endpoint, post);
+	result = post_check(endpoint, post);
+	if (result == 0)
+		result = remote_begin(
+			endpoint, post->peer, post->flags, post->quiet, rma_fill, post);
 	domain_leave(endpoint->domain);
 	return result;
 }

@@ -14,6 +14,7 @@
  *     message.c     sends, receives, peeks, cancel
  *     mr.c          memory regions
  *     rma.c         reads and writes of remote memory
+ *     atomic.c      atomic operations
  *     none.c        operations that are not supported
  *
  * An endpoint is an interface with a process id of its own, FI_PROCESS + a number, and a space with
@@ -67,7 +68,7 @@
 #define CAPS_MESSAGES (FI_MSG | FI_TAGGED)
 #define CAPS_WAYS     (FI_SEND | FI_RECV)
 #define CAPS_COMM     (FI_LOCAL_COMM | FI_REMOTE_COMM)
-#define CAPS_REMOTE   FI_RMA
+#define CAPS_REMOTE   (FI_RMA | FI_ATOMIC)
 #define CAPS_MOVES    (FI_READ | FI_WRITE)
 #define CAPS_MOVED    (FI_REMOTE_READ | FI_REMOTE_WRITE)
 #define CAPS                                                                                       \
