@@ -18,8 +18,9 @@
  *     have which it names. Others are dropped and counted.
  *     What a host refused is as the kernel was told by ICMP (port.h, addressed).
  * I4. No broadcast is sent. A frame for everybody names a process: it goes to one UDP port of that
- *     process after the other, a port each time. One for the own process, which asks for another of
- *     its name, goes to all of its ports but the own one.
+ *     process after the other, a port each time; later ones go to the first port as well, which
+ *     most processes have that have started meanwhile. One for the own process, which asks for
+ *     another of its name, goes to all of its ports but the own one.
  * I5. The own port is exclusive, so that no other process, of whatever user, receives its
  *     datagrams.
  */
@@ -441,6 +442,17 @@ static uint32_t question_count(struct udp *udp, uint32_t nid, uint32_t pid)
 	return question->asked++;
 }
 
+static void process_ask(struct udp *udp, const struct rte_mbuf *frame, uint32_t nid, uint32_t pid)
+{
+	uint32_t n = question_count(udp, nid, pid), k = n;
+
+	if (n >= CANDIDATES) {
+		question_send(udp, frame, nid, candidate_index(udp->range, pid, 0));
+		k = 1 + (n - CANDIDATES) % (CANDIDATES - 1);
+	}
+	question_send(udp, frame, nid, candidate_index(udp->range, pid, k));
+}
+
 static void question_ask(struct udp *udp, struct rte_mbuf *frame)
 {
 	uint32_t nid, pid;
@@ -457,9 +469,7 @@ static void question_ask(struct udp *udp, struct rte_mbuf *frame)
 			if (candidate_index(udp->range, pid, k) != udp->index)
 				question_send(udp, frame, nid, candidate_index(udp->range, pid, k));
 	} else if (nid != PORT_ANY_NODE) {
-		question_send(udp, frame, nid,
-			candidate_index(
-				udp->range, pid, question_count(udp, nid, pid) % CANDIDATES));
+		process_ask(udp, frame, nid, pid);
 	} else {
 		udp->errors++;
 	}

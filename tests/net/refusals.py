@@ -5,8 +5,9 @@
     refusals.py PROGRAM DEVICE
 
 PROGRAM is exchange.c's, DEVICE one of exchange.py's on UDP sockets. A process is killed while another one puts to it: all has to fail
-long before PTL_PEER_TIMEOUT. Then two talk, of which one is stopped for a while, and this script forges 10,000 refusals a second of
-datagrams between them, which know all but the numbers of the frames.
+long before PTL_PEER_TIMEOUT. A message whose receiver starts only seconds later waits for it, though the host refuses it until then.
+Then two talk, of which one is stopped for a while, and this script forges 10,000 refusals a second of datagrams between them, which
+know all but the numbers of the frames.
 
 Exit code 0: passed; 77: skipped, after a line that says why; anything else: failed. With CI=true nothing is skipped.
 """
@@ -25,6 +26,7 @@ from exchange import Failure, Stage
 PEER_TIMEOUT = "60s"
 NOTICED = 5      # s; it is 0.2 to 0.3 on a machine that has nothing else to do
 STOPPED = 1      # s
+LATE = 5         # s
 RATE = 10000     # a second
 PORTS = (20480, 1024)
 CANDIDATES = 8
@@ -95,6 +97,18 @@ def missed(stage):
         exchange.finish(active, passive)
 
 
+def late(stage):
+    """Nobody has ever had the name: that is no reason to give up."""
+    active = stage.begin(1, "active")
+    active.say("talk")
+    time.sleep(LATE)
+    passive = stage.begin(0, "passive")
+    begun = time.monotonic()
+    active.expect("talked")
+    print(f"a receiver that came {LATE} s late was found after {time.monotonic() - begun:.2f} s")
+    exchange.finish(active, passive)
+
+
 def forged(stage):
     end, counts = threading.Event(), [0, 0]
     passive = stage.begin(0, "passive")
@@ -130,6 +144,7 @@ def main():
         stage = Stage(sys.argv[1], device, PEER_TIMEOUT)
         try:
             missed(stage)
+            late(stage)
             forged(stage)
         finally:
             stage.close()

@@ -73,6 +73,28 @@ static void candidate_fits__refuses_most_ports(void **state)
 	assert_in_range(fit, 1, CANDIDATES);
 }
 
+/* 300 processes of one address, which take what is free in turn; of 90,000, one finds nothing. */
+static void candidate_index__suffices_for_300_processes(void **state)
+{
+	unsigned without = 0;
+
+	(void)state;
+	for (uint32_t draw = 0; draw < 300; draw++) {
+		bool taken[1024] = {false};
+
+		for (uint32_t pid = 1000 + 977 * draw; pid < 1300 + 977 * draw; pid++) {
+			uint32_t k = 0;
+			while (k < CANDIDATES && taken[candidate_index(usual, pid, k)])
+				k++;
+			if (k < CANDIDATES)
+				taken[candidate_index(usual, pid, k)] = true;
+			else
+				without++;
+		}
+	}
+	assert_in_range(without, 0, 1);
+}
+
 static void candidate_write__is_undone_by_reading(void **state)
 {
 	static const uint32_t nodes[] = {1, 0x7f000001, 0x0a4d000b, 0xfffffffe};
@@ -94,6 +116,7 @@ int main(void)
 		cmocka_unit_test(candidate_index__is_as_in_the_document),
 		cmocka_unit_test(candidate_index__lies_in_the_range),
 		cmocka_unit_test(candidate_index__spreads),
+		cmocka_unit_test(candidate_index__suffices_for_300_processes),
 		cmocka_unit_test(candidate_fits__refuses_most_ports),
 		cmocka_unit_test(candidate_write__is_undone_by_reading),
 	};
