@@ -531,6 +531,19 @@ bool engine_call(struct engine *engine, uint32_t number, const struct move *move
 	return true;
 }
 
+bool engine_append(struct engine *engine, uint32_t number, const struct command *append)
+{
+	owner_check(&engine->owner);
+	if (engine_posted(engine))
+		return false;
+	engine_count(engine, commands);
+	engine_announce(engine);
+	tiers_append(engine->spaces[number], append);
+	triggered_settle(engine);
+	push(engine);
+	return true;
+}
+
 bool engine_execute(struct engine *engine, const struct command *command)
 {
 	bool begins = command->kind == COMMAND_PUT || command->kind == COMMAND_GET ||

@@ -104,6 +104,10 @@ bool engine_put(struct engine *engine, uint32_t space, struct region *region,
  * commands wait that were posted before, or there is no operation left. */
 bool engine_call(struct engine *engine, uint32_t space, const struct move *move,
 	const struct call_line *line, const void *given) CORE_API(engine_call);
+/* The same for a COMMAND_APPEND. Returns false if nothing was done, because commands wait that were
+ * posted before. */
+bool engine_append(struct engine *engine, uint32_t space, const struct command *append)
+	CORE_API(engine_append);
 /* ns until engine_poll() must run again if no frame and no command comes. */
 uint64_t engine_deadline(const struct engine *engine);
 /* Takes the commands that are there, and then transport_await(). */

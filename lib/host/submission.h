@@ -65,6 +65,20 @@ static inline bool submission_begin(const struct submission *submission, const s
 void submission_post(const struct submission *submission, struct command *command)
 	CORE_API(submission_post);
 
+/* The same for a COMMAND_APPEND to a space with tiers, which this thread carries out if it can. */
+static inline void submission_append(const struct submission *submission, struct command *append)
+{
+	struct progress *progress = submission->progress;
+	bool done = false;
+
+	if (progress && progress_take(progress)) {
+		done = engine_append(progress->engine, submission->space, append); /* S2 */
+		progress_leave(progress);
+	}
+	if (!done)
+		submission_post(submission, append);
+}
+
 /* The same for a command of 1 to RING_LINES lines. */
 void submission_post_lines(const struct submission *submission, struct long_command *command,
 	unsigned lines) CORE_API(submission_post_lines);
