@@ -83,8 +83,8 @@ static int address_check(const struct av *av, const struct address *address)
 	}
 	if (address->kind != av->domain->kind) {
 		WARN(AV,
-			"process %u:%u is on another kind of network: set PTL_IFACE_NAME alike on "
-			"all hosts\n",
+			"process %u:%u is on another kind of network: set PTL_IFACE_NAME and "
+			"PTL_ENCAP alike on all hosts\n",
 			address->nid, address->pid);
 		return FI_EHOSTUNREACH;
 	}

@@ -154,6 +154,9 @@ static enum answer interface_make(struct endpoint *endpoint)
 				.pid = interface->self.pid,
 				.life = interface->incarnation,
 				.place = endpoint->domain->place};
+			if (endpoint->self.kind < ADDRESS_NODE)
+				memcpy(endpoint->self.port, interface->port->address,
+					sizeof(endpoint->self.port));
 		}
 		library_unlock();
 	}

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* info.c - fi_getinfo(): what is offered, from hints and PTL_IFACE_NAME alone. What is not offered
- * is -FI_ENODATA. Nothing is opened or asked; fi_fabric() tells what is wrong with a setting. */
+/* info.c - fi_getinfo(): what is offered, from hints, PTL_IFACE_NAME and PTL_ENCAP alone. What is
+ * not offered is -FI_ENODATA. Nothing is opened or asked; fi_fabric() tells what is wrong with a
+ * setting. */
 #include <fi/state.h>
 
 #include <stdio.h>
@@ -55,7 +56,10 @@ static uint8_t item_kind(const char *name)
 		return ADDRESS_LOOP;
 	if (is_kind(name, "node"))
 		return ADDRESS_NODE;
-	return is_kind(name, "udp") ? ADDRESS_UDP : ADDRESS_ETHERNET;
+	if (is_kind(name, "udp"))
+		return ADDRESS_UDP;
+	return strcmp(setting_environment(SETTING_ENCAP), "udp") == 0 ? ADDRESS_ETHERNET_UDP
+								      : ADDRESS_ETHERNET;
 }
 
 bool info_device(const char *wanted, unsigned *device, uint8_t *kind)
@@ -74,9 +78,10 @@ bool info_device(const char *wanted, unsigned *device, uint8_t *kind)
 static void fabric_name(const char *item, char name[NETWORK_BYTES])
 {
 	const uint8_t kind = item_kind(item);
-	const char *network = kind == ADDRESS_UDP        ? "udp"
-			      : kind == ADDRESS_ETHERNET ? "ethernet"
-							 : item;
+	const char *network = kind == ADDRESS_UDP            ? "udp"
+			      : kind == ADDRESS_ETHERNET     ? "ethernet"
+			      : kind == ADDRESS_ETHERNET_UDP ? "ethernet-udp"
+							     : item;
 
 	(void)snprintf(name, NETWORK_BYTES, NETWORK "%s", network);
 }

@@ -24,10 +24,12 @@
 #include <fi/state.h>
 
 #include <stdlib.h>
+#include <string.h>
 #include <sys/random.h>
 
 #include <base/clock.h>
 #include <base/settings.h>
+#include <host/member.h>
 
 #define AGAIN    (5 * MILLISECOND)   /* before a peer that is not ready is asked again */
 #define REPEAT   SECOND              /* P4: at first */
@@ -90,6 +92,7 @@ struct address peer_address(const struct endpoint *endpoint, uint32_t number)
 	address.nid = peer->process.nid;
 	address.pid = peer->process.pid;
 	address.life = peer->life;
+	memset(address.port, 0, sizeof(address.port)); /* not known here */
 	return address;
 }
 
@@ -212,6 +215,18 @@ static void peer_ask(struct endpoint *endpoint, uint32_t number)
 		peer->due = library_now() + REPEAT;
 }
 
+/* A peer of which the vector has the address. NO_PEER: there is no number. */
+static uint32_t peer_begin_at(struct endpoint *endpoint, const struct address *address)
+{
+	static const uint8_t none[FRAME_ADDRESS_BYTES];
+	struct card card = {.process = {.nid = address->nid, .pid = address->pid}};
+
+	memcpy(card.address, address->port, sizeof(card.address));
+	if (memcmp(card.address, none, sizeof(none)) != 0)
+		member_knows(&fi_front, endpoint->interface, &card);
+	return peer_begin(endpoint, card.process, address->life);
+}
+
 /* Room for the peers of all addresses of the vector. */
 static bool ranks_grow(struct endpoint *endpoint)
 {
@@ -242,7 +257,7 @@ int peer_of(struct endpoint *endpoint, fi_addr_t index, bool greet, uint32_t *nu
 		!peer_is(&endpoint->peers[*number], process, entry->address.life)) {
 		*number = peer_find(endpoint, process, entry->address.life);
 		if (*number == NO_PEER)
-			*number = peer_begin(endpoint, process, entry->address.life);
+			*number = peer_begin_at(endpoint, &entry->address);
 		if (*number == NO_PEER)
 			return -FI_ENOMEM;
 		endpoint->ranks[index] = *number + 1;

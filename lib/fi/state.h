@@ -29,6 +29,9 @@
  *     has a lock of its own.
  * F5. An address is one life of an endpoint: it has the incarnation of its interface. A process
  *     that comes back has another address.
+ *     It says where the port is as well, and the transport hears that when the endpoint first wants
+ *     the peer: so nobody asks everybody where it is, and an address that is not used costs its
+ *     place in the vector alone.
  * F6. What is cached of an address (its peer at an endpoint, a peer's index) is compared with the
  *     address before it is used, so nobody has to be told that an address was removed.
  */
@@ -54,6 +57,7 @@
 
 #include <base/lock.h>
 #include <messages/messages.h>
+#include <wire/frame.h>
 
 #define FI_PROCESS    UINT32_C(0x46000000)
 #define INJECT_MAX    4096
@@ -85,7 +89,7 @@ extern struct front fi_front;
 #define WARN(subsystem, ...) FI_WARN(&fi_postern, FI_LOG_##subsystem, __VA_ARGS__)
 
 /* What a process is known by, as fi_getname() tells it. */
-enum { ADDRESS_ETHERNET, ADDRESS_UDP, ADDRESS_NODE, ADDRESS_LOOP };
+enum { ADDRESS_ETHERNET, ADDRESS_ETHERNET_UDP, ADDRESS_UDP, ADDRESS_NODE, ADDRESS_LOOP };
 struct address {
 	char magic[4]; /* "PSTN" */
 	uint8_t version;
@@ -93,12 +97,13 @@ struct address {
 	uint16_t unused;
 	uint32_t nid;
 	uint32_t pid;
-	uint32_t life;  /* F5 */
-	uint32_t place; /* ADDRESS_NODE: which machine */
-	uint64_t rest;  /* 0 */
+	uint32_t life;                     /* F5 */
+	uint32_t place;                    /* ADDRESS_NODE: which machine */
+	uint8_t port[FRAME_ADDRESS_BYTES]; /* the MAC address of its port, a hint; zeros: none */
+	uint8_t rest[2];                   /* 0 */
 };
 #define ADDRESS_MAGIC   "PSTN"
-#define ADDRESS_VERSION 1
+#define ADDRESS_VERSION 2
 
 struct fabric {
 	struct fid_fabric fid;
