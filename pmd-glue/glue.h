@@ -70,6 +70,7 @@ unsigned glue_node_present(struct port *port, struct glue_process *processes, un
 struct glue_pair {
 	uint32_t process; /* the system's number; 0: it is of another container */
 	bool hot;         /* it is looked at in every turn */
+	int cpu;          /* where the process looked for frames last; -1: not known */
 	uint64_t frames_sent, frames_received, bytes_sent, bytes_received;
 	uint64_t bytes_streamed; /* of those sent: past the caches */
 	uint64_t full;           /* bursts that found too little room */

@@ -784,6 +784,7 @@ bool glue_node_pair(struct port *port, uint32_t pid, struct glue_pair *descripti
 		return false;
 	counters = pair_count(member->pair);
 	*description = (struct glue_pair){.process = (uint32_t)member->link->process,
+		.cpu = pair_cpu(member->pair),
 		.frames_sent = counters.sent,
 		.frames_received = counters.received,
 		.bytes_sent = counters.bytes_sent,

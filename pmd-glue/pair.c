@@ -567,9 +567,14 @@ void pair_set_cpu(struct pair *pair, unsigned cpu)
 	atomic_store_explicit(&in->progress->cpu, in->cpu, memory_order_relaxed);
 }
 
+int pair_cpu(const struct pair *pair)
+{
+	return (int)(atomic_load_explicit(&pair->out.progress->cpu, memory_order_relaxed) - 1);
+}
+
 bool pair_is_on(const struct pair *pair, unsigned cpu)
 {
-	return atomic_load_explicit(&pair->out.progress->cpu, memory_order_relaxed) == cpu + 1;
+	return pair_cpu(pair) == (int)cpu;
 }
 
 bool pair_sound(const struct pair *pair)

@@ -103,6 +103,8 @@ bool pair_waits(const struct pair *pair);
 void pair_set_cpu(struct pair *pair, unsigned cpu);
 /* Does the peer, as far as it has said so lately, look for frames on this one? */
 bool pair_is_on(const struct pair *pair, unsigned cpu);
+/* Which one that is; -1: it has not said. */
+int pair_cpu(const struct pair *pair);
 /* Called by the owner now and then: gives memory back that pair_transmit() has not needed since the
  * last call (P7): half of it, or all if no frame was sent. */
 void pair_rest(struct pair *pair);

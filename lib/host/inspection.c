@@ -349,6 +349,8 @@ static void tell_pair(const struct glue_pair *pair, struct report *report)
 {
 	report_number(report, "process", pair->process);
 	report_flag(report, "hot", pair->hot);
+	if (pair->cpu >= 0)
+		report_number(report, "cpu", (uint64_t)pair->cpu);
 	report_number(report, "frames_sent", pair->frames_sent);
 	report_number(report, "frames_received", pair->frames_received);
 	report_number(report, "bytes_sent", pair->bytes_sent);

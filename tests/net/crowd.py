@@ -18,6 +18,8 @@ down since. SCENARIO:
                 that only computes
     hostile-posternd  the same with processes that reach each other through posternd only, and hostile.c's as another user, which attacks
                 posternd, too. In each attack a process is killed and comes again
+    bound       sixteen processes that nobody but this script has started, bound to two CPUs in turns: each knows the CPUs of the others,
+                so that who waits for one of them does not keep it from its CPU. What they do in a second is printed, with their switches
     containers  two processes in user, mount and process namespaces of their own, with one directory mounted in both: they talk
                 for AMOUNT seconds (default 1)
     containers-posternd  three processes in mount and process namespaces of their own, which have posternd's directory in common and no
@@ -421,7 +423,59 @@ def containers_posternd(crowd, amount, _draw):
         raise Failure(f"{crowd.failures} operations failed")
 
 
-SCENARIOS = {"kills": (kills, KILLED, "12"), "stopped": (stopped, 3, "3"), "hostile": (hostile, 3, "2"),
+class Bound(Node):
+    """Each process on one of two CPUs, in turns."""
+    cpus = sorted(os.sched_getaffinity(0))[:2]
+
+    def __init__(self):
+        super().__init__()
+        self.started = 0
+
+    def cpu(self, pid):
+        return self.cpus[(pid - 1) % len(self.cpus)]
+
+    def prefix(self, _side):
+        self.started += 1
+        return ["taskset", "-c", str(self.cpu(self.started))]
+
+
+def switches(pid):
+    """How often the threads of a process have lost their CPUs: because they slept, and because others wanted these."""
+    counts = [0, 0]
+    for path in glob.glob(f"/proc/{pid}/task/*/status"):
+        with open(path, encoding="ascii") as file:
+            found = dict(line.split(":", 1) for line in file)
+        counts[0] += int(found["voluntary_ctxt_switches"])
+        counts[1] += int(found["nonvoluntary_ctxt_switches"])
+    return counts
+
+
+def bound(crowd, amount, _draw):
+    def all_switches():
+        return [sum(counts) for counts in zip(*(switches(member.process.pid) for member in crowd.members.values()))]
+
+    crowd.go()
+    crowd.all_get_on()
+    before = all_switches()
+    rate = crowd.rate(crowd.members)
+    slept, lost = (now - then for now, then in zip(all_switches(), before))
+    print(f"{rate.by_time:.0f} operations a second, {rate.by_cpu:.0f} for each second of a CPU; the processes slept {slept} times, and "
+          f"lost their CPUs {lost} times", flush=True)
+    patience = time.monotonic() + exchange.TIMEOUT
+    for pid in crowd.members:
+        while True:
+            said = {item["pid"]: item.get("cpu") for item in crowd.node(pid)["items"]}
+            wrong = {other: cpu for other, cpu in said.items() if cpu != crowd.device.cpu(other)}
+            if not wrong and len(said) == crowd.count - 1:
+                break
+            if time.monotonic() > patience:
+                raise Failure(f"process {pid} does not know where others are: {wrong} of {said}")
+            time.sleep(0.01 * amount)
+    if crowd.failures:
+        raise Failure(f"{crowd.failures} operations failed")
+
+
+SCENARIOS = {"bound": (bound, 16, "1"), "kills": (kills, KILLED, "12"), "stopped": (stopped, 3, "3"), "hostile": (hostile, 3, "2"),
              "hostile-posternd": (hostile_posternd, 3, "1"), "containers": (containers, 2, "1"),
              "containers-posternd": (containers_posternd, 3, "1")}
 
@@ -453,7 +507,7 @@ def main():
         finally:
             crowd.close()
 
-    exchange.PLAIN.update({"containers": Containers, "hostile-posternd": Shared, "containers-posternd": Visited})
+    exchange.PLAIN.update({"bound": Bound, "containers": Containers, "hostile-posternd": Shared, "containers-posternd": Visited})
     code = exchange.exit_code(scenario if scenario in exchange.PLAIN else "node", run)
     if code == 1:
         print(f"again: {sys.argv[0]} {program} {scenario} {amount:g} {seed}")

@@ -3,6 +3,7 @@
 #include "glue_fixture.h"
 
 #include <poll.h>
+#include <sched.h>
 #include <unistd.h>
 
 #include <pmd-glue/kinds.h>
@@ -282,6 +283,60 @@ static void node_receive__looks_at_all_of_many(void **state)
 		port_close(ports[n]);
 }
 
+/* So many that the port tells its peers its CPU. */
+static void looks_take(struct port *port)
+{
+	struct rte_mbuf *frame;
+
+	for (unsigned n = 0; n < 64; n++)
+		assert_int_equal(port_receive(port, &frame, 1), 0);
+}
+
+/* The crowd is known from the pairs alone, whoever has started its processes: one of many partners
+ * is enough that has looked for frames on the caller's CPU. */
+static void port_shares_cpu__with_one_of_a_crowd(void **state)
+{
+	enum { CROWD = 16 };
+	struct port *ports[CROWD];
+	struct glue_pair pair;
+	cpu_set_t before, one;
+	size_t cpus[2];
+	unsigned count = 0;
+
+	(void)state;
+	assert_int_equal(sched_getaffinity(0, sizeof(before), &before), 0);
+	for (size_t cpu = 0; cpu < CPU_SETSIZE && count < 2; cpu++)
+		if (CPU_ISSET(cpu, &before))
+			cpus[count++] = cpu;
+	if (count < 2)
+		skip();
+	for (uint32_t n = 0; n < CROWD; n++)
+		assert_non_null(ports[n] = open_as(n + 1));
+	for (unsigned with = 0; with < 2; with++) {
+		for (unsigned n = 1; n < CROWD; n++) {
+			/* The last one is on the other CPU, or not. */
+			bool apart = with == 0 || n < CROWD - 1;
+
+			CPU_ZERO(&one);
+			CPU_SET(cpus[apart], &one);
+			assert_int_equal(sched_setaffinity(0, sizeof(one), &one), 0);
+			port_send(ports[n], frame_make(ports[n], ports[0]->address, 64, 1));
+			looks_take(ports[n]);
+		}
+		CPU_ZERO(&one);
+		CPU_SET(cpus[0], &one);
+		assert_int_equal(sched_setaffinity(0, sizeof(one), &one), 0);
+		for (unsigned n = 1; n < CROWD; n++)
+			expect(ports[0], 64, 1);
+		assert_int_equal(ports[0]->operations->shares_cpu(ports[0]), with);
+		assert_true(glue_node_pair(ports[0], CROWD, &pair));
+		assert_int_equal(pair.cpu, cpus[with == 0]);
+	}
+	assert_int_equal(sched_setaffinity(0, sizeof(before), &before), 0);
+	for (unsigned n = 0; n < CROWD; n++)
+		port_close(ports[n]);
+}
+
 static void port_absent__of_a_node_is_who_is_not_in_it(void **state)
 {
 	struct port *one = fault_open(open_as(1), 0, "drop=0"), *other = open_as(2);
@@ -431,6 +486,7 @@ int main(void)
 		cmocka_unit_test(node_transmit__leaves_a_deaf_process_behind),
 		cmocka_unit_test(node_interrupt__wakes_a_sleeper),
 		cmocka_unit_test(node_receive__looks_at_all_of_many),
+		cmocka_unit_test(port_shares_cpu__with_one_of_a_crowd),
 		cmocka_unit_test(port_absent__of_a_node_is_who_is_not_in_it),
 		cmocka_unit_test(glue_node_present__lists_the_living),
 		cmocka_unit_test(glue_node_pair__tells_what_has_passed),

@@ -392,6 +392,7 @@ static void pair_is_on__the_cpu_that_the_peer_has_said(void **state)
 	for (unsigned n = 0; n < 6; n++) {
 		pair_set_cpu(ends.b, n / 2);
 		assert_true(pair_is_on(ends.a, n / 2));
+		assert_int_equal(pair_cpu(ends.a), n / 2);
 		assert_false(pair_is_on(ends.a, n / 2 + 1));
 		assert_false(pair_is_on(ends.b, n / 2));
 	}
