@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* mx_io.h - what MX programs ask of a board, without an endpoint. */
+/* mx_io.h - functions of MX on boards, for which no endpoint is needed. */
 #ifndef MX_IO_H
 #define MX_IO_H
 
@@ -26,20 +26,20 @@ typedef struct {
 	uint32_t flags;
 } mx_mapper_state_t;
 
-/* A handle for a board of this host.
+/* Gets a handle for a board of this host.
  * Returns
  *   MX_BOARD_UNKNOWN  There is no such board.
  *   MX_BAD_INFO_VAL   handle is NULL. */
 MX_FUNCTION mx_return_t mx_open_board(int board, mx_endpt_handle_t *handle);
 
-/* The state of the network of a board.
+/* Gets the state of a board's network.
  * Returns
- *   MX_BOARD_UNKNOWN  handle names no board.
+ *   MX_BOARD_UNKNOWN  handle is not that of a board.
  *   MX_BAD_INFO_VAL   state is NULL. */
 MX_FUNCTION mx_return_t mx__get_mapper_state(mx_endpt_handle_t handle, mx_mapper_state_t *state);
 
-/* Tells that memory goes away. Nothing of it is kept here, so there is nothing to do; may be
- * called by a replacement of free().
+/* Reports that memory is about to be freed. Postern caches nothing of it, so this does nothing. A
+ * replacement of free() may call it.
  * Returns 0. */
 MX_FUNCTION int mx__regcache_clean(void *address, size_t length);
 

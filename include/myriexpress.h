@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* myriexpress.h - the MX message passing interface, version 1.2.
  *
- * Names, numbers and layouts are those that programs written for Myrinet Express have in them.
- * mx_extensions.h has more functions.
+ * Names, numbers and layouts are those of Myrinet Express, so that programs that were written or
+ * compiled for it work. mx_extensions.h has more functions.
  *
  * Every function may be called from any thread. A function that returns mx_return_t returns
  * MX_NOT_INITIALIZED before mx_init() and after mx_finalize(), and in a child made by fork().
@@ -164,7 +164,8 @@ typedef struct {
 	uint32_t segment_length; /* bytes */
 } mx_segment_t;
 
-/* text: one line, without the code's. What it returns is what the function returns. */
+/* text: one line on the error, without the name of the code. The function returns the handler's
+ * return value. */
 typedef mx_return_t (*mx_error_handler_t)(char *text, mx_return_t code);
 
 enum mx_param_key {
@@ -179,8 +180,8 @@ typedef struct {
 	union {
 		mx_error_handler_t error_handler;
 		uint32_t unexp_queue_max;
-		/* so many bits of match values, from bit `shift` on, divide all messages and
-		 * requests of an endpoint into contexts with queues of their own */
+		/* `bits` bits of match values, from bit `shift` on, are a context: each context
+		 * has queues of its own */
 		struct {
 			uint8_t bits;
 			uint8_t shift;
@@ -207,17 +208,17 @@ typedef struct mx_status {
  *   MX_BAD_LIB_VERSION      api is of another major version.
  *   MX_NO_DEV               There is no network interface.
  *   MX_NO_DRIVER            The network interface cannot be used; a line on stderr says why.
- *   MX_NO_PERM              The user may not use it.
+ *   MX_NO_PERM              The user has no permission to use it.
  *   MX_NO_RESOURCES         There is not enough memory.
  *   MX_BAD_BAD_BAD          A setting in the environment is wrong; a line on stderr says which. */
 MX_FUNCTION mx_return_t mx__init_api(int api);
 #define mx_init() mx__init_api(MX_API)
 
-/* Closes the endpoints that are open, and releases all. mx_init() may follow. */
+/* Closes all endpoints and the library. Afterwards mx_init() may be called again. */
 MX_FUNCTION mx_return_t mx_finalize(void);
 
-/* Says a code in words.
- * Returns a text, also for a code that does not exist. The text stays for ever. */
+/* Gets the meaning of a code.
+ * Returns a text, also for a code that does not exist. The text is static. */
 MX_FUNCTION const char *mx_strerror(mx_return_t code);
 MX_FUNCTION const char *mx_strstatus(mx_status_code_t code);
 
@@ -231,14 +232,14 @@ MX_FUNCTION extern const mx_error_handler_t MX_ERRORS_RETURN;
  * Returns the previous handler. */
 MX_FUNCTION mx_error_handler_t mx_set_error_handler(mx_error_handler_t handler);
 
-/* Asks for a fact (enum mx_get_info_key).
- *   endpoint  of whose board, where in_val is NULL; NULL: of no one's
- *   in_val    a board's number (uint32_t) where the key says so, in_len bytes of it
+/* Gets a piece of information on the library or a board (enum mx_get_info_key).
+ *   endpoint  the endpoint whose board is meant if in_val is NULL; may be NULL
+ *   in_val    the number of a board (uint32_t), if the key needs one; in_len bytes
  *   out_val   out, out_len bytes
  * Returns
  *   MX_BAD_INFO_KEY     The key does not exist.
  *   MX_BAD_INFO_VAL     out_val is NULL.
- *   MX_BAD_INFO_LENGTH  out_len is too small, or in_len is no board's.
+ *   MX_BAD_INFO_LENGTH  out_len is too small, or in_len is not the size of a board's number.
  *   MX_BOARD_UNKNOWN    There is no such board. */
 MX_FUNCTION mx_return_t mx_get_info(mx_endpoint_t endpoint, mx_get_info_key_t key, void *in_val,
 	uint32_t in_len, void *out_val, uint32_t out_len);
@@ -246,15 +247,15 @@ MX_FUNCTION mx_return_t mx_get_info(mx_endpoint_t endpoint, mx_get_info_key_t ke
 /* --- Endpoints */
 
 /* Opens an endpoint.
- *   board_number   of the host, from 0; MX_ANY_NIC: one that has a free endpoint
+ *   board_number   a board of this host, from 0; MX_ANY_NIC: any board with a free endpoint
  *   endpoint_id    below 1,024; MX_ANY_ENDPOINT: the lowest free one
- *   filter         who connects or sends must name the same
+ *   filter         peers that connect must give the same number
  *   params         params_count of them, or NULL with 0
  *   endpoint       out
  * Returns
  *   MX_BOARD_UNKNOWN   There is no such board.
  *   MX_BAD_ENDPOINT    endpoint_id is too large, or endpoint is NULL.
- *   MX_BUSY            An endpoint of this id is open on the board, in this process or another.
+ *   MX_BUSY            An endpoint with this id is open on the board, in this process or another.
  *   MX_BAD_PARAM_LIST  params is NULL, and params_count is not 0.
  *   MX_BAD_PARAM_NAME  A key does not exist.
  *   MX_BAD_PARAM_VAL   context_id has more than MX_CONTEXT_ID_BITS_MAX bits, or ends beyond bit 63.
@@ -263,76 +264,78 @@ MX_FUNCTION mx_return_t mx_get_info(mx_endpoint_t endpoint, mx_get_info_key_t ke
 MX_FUNCTION mx_return_t mx_open_endpoint(uint32_t board_number, uint32_t endpoint_id,
 	uint32_t filter, mx_param_t *params, uint32_t params_count, mx_endpoint_t *endpoint);
 
-/* Closes an endpoint. Requests that are pending end and are not told of; threads that are blocked
- * on it return as if woken; sends whose data was taken over still leave: the call waits until peers
- * have acknowledged them, or have acknowledged none of them for PTL_PEER_TIMEOUT, and then warns of
- * those that may not have arrived. SIGTERM and SIGINT, unless they are ignored, end the wait, and
- * have their effect after it. Then the id can be opened again.
+/* Closes an endpoint. Pending requests end without a completion. Threads that are blocked on it
+ * return as after mx_wakeup(). Sends that are complete for the program are still delivered: the
+ * call waits until peers have acknowledged them. It gives up when no peer has acknowledged any for
+ * PTL_PEER_TIMEOUT, and warns of messages that may not have arrived. SIGTERM and SIGINT, unless
+ * they are ignored, end the wait and then take effect. Afterwards the id can be opened again.
  * Returns
- *   MX_CLOSE_IN_HANDLER  It is called by the endpoint's unexpected handler. */
+ *   MX_CLOSE_IN_HANDLER  The endpoint's unexpected handler made the call. */
 MX_FUNCTION mx_return_t mx_close_endpoint(mx_endpoint_t endpoint);
 
-/* Every thread that is blocked on the endpoint now returns: with `result` 0, or MX_TIMEOUT from
- * mx_connect(). Requests stay pending. */
+/* Wakes every thread that is blocked on the endpoint: its call returns with `result` 0,
+ * mx_connect() with MX_TIMEOUT. Requests stay pending. */
 MX_FUNCTION mx_return_t mx_wakeup(mx_endpoint_t endpoint);
 
-/* From the first to the second no unexpected handler of the endpoint runs, in any thread; the first
- * waits for one that is running in another thread. Transfers go on. A second call of either does
- * nothing. */
+/* Disable and enable the unexpected handler of the endpoint: between the first call and the second
+ * it runs in no thread. The first call waits until a handler that runs in another thread has
+ * returned. Transfers continue. A second call of the same function does nothing. */
 MX_FUNCTION mx_return_t mx_disable_progression(mx_endpoint_t endpoint);
 MX_FUNCTION mx_return_t mx_reenable_progression(mx_endpoint_t endpoint);
 
 /* --- Names and addresses */
 
-/* The NIC id of "host:board", or of "host", which is its board 0. May ask the network, for a second
- * at most.
+/* Gets the NIC id of "host:board", or of board 0 of "host". The call may ask the network, for at
+ * most a second.
  * Returns
  *   MX_BAD_HOSTNAME_ARGS  An argument is NULL.
- *   MX_HOST_NOT_FOUND     Nobody has that name. */
+ *   MX_HOST_NOT_FOUND     No host has that name. */
 MX_FUNCTION mx_return_t mx_hostname_to_nic_id(char *hostname, uint64_t *nic_id);
 
-/* The name of a NIC, as mx_hostname_to_nic_id() takes it.
+/* Gets the name of a NIC, as mx_hostname_to_nic_id() takes it.
  *   hostname  out, MX_MAX_HOSTNAME_LEN bytes
  * Returns
  *   MX_BAD_HOSTNAME_ARGS  hostname is NULL.
- *   MX_HOST_NOT_FOUND     Nobody answers for that NIC. */
+ *   MX_HOST_NOT_FOUND     No host answers for that NIC. */
 MX_FUNCTION mx_return_t mx_nic_id_to_hostname(uint64_t nic_id, char *hostname);
 
-/* Boards of this host and their NIC ids.
+/* Convert between a board of this host and its NIC id.
  * Returns
- *   MX_BOARD_UNKNOWN  There is no such board here. */
+ *   MX_BOARD_UNKNOWN  This host has no such board. */
 MX_FUNCTION mx_return_t mx_board_number_to_nic_id(uint32_t board_number, uint64_t *nic_id);
 MX_FUNCTION mx_return_t mx_nic_id_to_board_number(uint64_t nic_id, uint32_t *board_number);
 
-/* The endpoint's own address, which it can send to. */
+/* Gets the endpoint's own address, to which it can send. */
 MX_FUNCTION mx_return_t mx_get_endpoint_addr(mx_endpoint_t endpoint, mx_endpoint_addr_t *addr);
 
-/* What an address names. An address that is none gives zeros. The second one also gives the
- * session: another one each time the peer opens its endpoint. Results may be NULL. */
+/* Gets the NIC id and endpoint id of an address, and zeros for an invalid address. The second
+ * function also returns the session, a number that changes each time the peer opens its endpoint.
+ * Results may be NULL. */
 MX_FUNCTION mx_return_t mx_decompose_endpoint_addr(
 	mx_endpoint_addr_t addr, uint64_t *nic_id, uint32_t *endpoint_id);
 MX_FUNCTION mx_return_t mx_decompose_endpoint_addr2(
 	mx_endpoint_addr_t addr, uint64_t *nic_id, uint32_t *endpoint_id, uint32_t *session_id);
 
-/* A pointer of the program's own for the peer that the address names: the same for all addresses of
- * that peer at one endpoint, also after the peer's restart, until mx_disconnect(). An address that
- * names no peer keeps none. get: *context is NULL where none was set. */
+/* Set and return a pointer that the program keeps for a peer. All addresses of that peer at one
+ * endpoint have the same pointer, also after the peer's restart, until mx_disconnect(). An invalid
+ * address has none. get: *context is NULL if none was set. */
 MX_FUNCTION mx_return_t mx_set_endpoint_addr_context(mx_endpoint_addr_t addr, void *context);
 MX_FUNCTION mx_return_t mx_get_endpoint_addr_context(mx_endpoint_addr_t addr, void **context);
 
-/* Asks a peer for its address, and blocks until it is known.
+/* Connects to a peer, and blocks until the peer's address is known.
  *   filter   the peer's
- *   timeout  milliseconds, or MX_INFINITE: until the peer counts as dead
+ *   timeout  milliseconds; MX_INFINITE: until the peer is considered dead
  *   addr     out
- * The peer answers within about 50 ms without calls of its program, but not with
- * PTL_PROGRESS=inline.
+ * The peer answers within about 50 ms even if its program makes no calls; with PTL_PROGRESS=inline
+ * it answers only during calls.
  * Returns
- *   MX_NIC_NOT_FOUND       nic_id cannot be any NIC's.
- *   MX_BAD_ENDPOINT_ID     The peer cannot have such an endpoint id.
- *   MX_CONNECTION_FAILED   It is known that the peer has no such endpoint open: it is on this host,
- *                          or has been heard to close. Or it is another user's.
+ *   MX_NIC_NOT_FOUND       nic_id is not a possible NIC id.
+ *   MX_BAD_ENDPOINT_ID     endpoint_id is not a possible endpoint id of the peer.
+ *   MX_CONNECTION_FAILED   The peer is known to have no such endpoint open, because it is on this
+ *                          host or has told that it closed it; or the endpoint belongs to another
+ *                          user.
  *   MX_BAD_CONNECTION_KEY  The peer's filter differs.
- *   MX_TIMEOUT             Nobody answered in time, or mx_wakeup() was called.
+ *   MX_TIMEOUT             No answer came in time, or mx_wakeup() was called.
  *   MX_NO_RESOURCES        There is not enough memory. */
 MX_FUNCTION mx_return_t mx_connect(mx_endpoint_t endpoint, uint64_t nic_id, uint32_t endpoint_id,
 	uint32_t filter, uint32_t timeout, mx_endpoint_addr_t *addr);
@@ -340,20 +343,20 @@ MX_FUNCTION mx_return_t mx_connect(mx_endpoint_t endpoint, uint64_t nic_id, uint
 /* --- Messages
  *
  * segments_list, segments_count: pieces of memory, in their order; the list is read during the call
- * only. Pieces of no bytes are left out. A request is given back once: by the function that returns
- * its status, by mx_cancel() with result 1, or by mx_forget(); then *request is NULL. request NULL:
- * as if mx_forget() followed at once.
+ * only. Pieces without bytes are ignored. A request is released once: by the function that returns
+ * its status, by mx_cancel() with result 1, or by mx_forget(); then *request is NULL. If request is
+ * NULL, the effect is that of mx_forget() at once.
  *
  * MX_BAD_SEG_LIST  segments_list is NULL, and segments_count is not 0.
  * MX_BAD_SEG_CNT   segments_count is beyond MX_MAX_SEGMENTS.
- * MX_BAD_SEG_MEM   The pieces have 2^32 bytes or more, or one that has bytes is at NULL.
+ * MX_BAD_SEG_MEM   The pieces have 2^32 bytes or more in all, or a piece with bytes is at NULL.
  * MX_NO_RESOURCES  There is not enough memory.
  */
 
-/* Sends. The request ends when the memory may be changed: at once for MX_COPY_SEND_MAX bytes or
- * fewer, else when the receiver has them.
- *   destination  an address of this endpoint's
- *   match_info   what receives are matched by
+/* Sends a message. The request completes when the memory may be changed: at once for
+ * MX_COPY_SEND_MAX bytes or fewer, otherwise when the receiver has the data.
+ *   destination  an address that belongs to this endpoint
+ *   match_info   the bits by which receives match the message
  *   context      returned in the status
  *   request      out, may be NULL
  * Returns
@@ -362,73 +365,74 @@ MX_FUNCTION mx_return_t mx_isend(mx_endpoint_t endpoint, mx_segment_t *segments_
 	uint32_t segments_count, mx_endpoint_addr_t destination, uint64_t match_info, void *context,
 	mx_request_t *request);
 
-/* The same, and the request ends when a receive of the peer's has matched the message, or the
- * peer's unexpected handler has finished it. */
+/* The same, but the request completes when a receive of the peer has matched the message, or the
+ * peer's unexpected handler has consumed it. */
 MX_FUNCTION mx_return_t mx_issend(mx_endpoint_t endpoint, mx_segment_t *segments_list,
 	uint32_t segments_count, mx_endpoint_addr_t destination, uint64_t match_info, void *context,
 	mx_request_t *request);
 
-/* Receives the oldest unexpected message whose match_info & match_mask is match_info; if there is
- * none, the first one that comes and that no receive posted earlier takes. What the memory has no
- * room for is dropped, and the status is MX_STATUS_TRUNCATED.
+/* Receives the oldest unexpected message whose match_info & match_mask equals match_info; if there
+ * is none, the first such message that arrives and that no earlier receive takes. If the message is
+ * longer than the memory, the rest is dropped and the status is MX_STATUS_TRUNCATED.
  * Returns
- *   MX_BAD_MATCH_MASK                    match_info has a bit that match_mask has not.
- *   MX_BAD_MATCHING_FOR_CONTEXT_ID_MASK  match_mask leaves out a bit of the context id.
+ *   MX_BAD_MATCH_MASK                    match_info has a bit that is not in match_mask.
+ *   MX_BAD_MATCHING_FOR_CONTEXT_ID_MASK  match_mask does not have all bits of the context id.
  *   the codes above */
 MX_FUNCTION mx_return_t mx_irecv(mx_endpoint_t endpoint, mx_segment_t *segments_list,
 	uint32_t segments_count, uint64_t match_info, uint64_t match_mask, void *context,
 	mx_request_t *request);
 
-/* Takes a receive, or a connect, back.
- *   result  out. 1: it has matched nothing, will never do so, and is gone. 0: it is too late
+/* Cancels a receive or a connect.
+ *   result  out. 1: it is cancelled: it has matched nothing and never will. 0: it is too late to
+ *           cancel it
  * Returns
- *   MX_BAD_REQUEST           *request is no request of this endpoint.
- *   MX_CANCEL_NOT_SUPPORTED  It is a send. */
+ *   MX_BAD_REQUEST           *request is not a request of this endpoint.
+ *   MX_CANCEL_NOT_SUPPORTED  The request is a send. */
 MX_FUNCTION mx_return_t mx_cancel(mx_endpoint_t endpoint, mx_request_t *request, uint32_t *result);
 
-/* May a send's memory be changed?
+/* Checks whether the memory of a send may be changed.
  *   result  out. 1: yes
  * Returns
- *   MX_BAD_REQUEST  *request is no request of this endpoint, or no send. */
+ *   MX_BAD_REQUEST  *request is not a send of this endpoint. */
 MX_FUNCTION mx_return_t mx_ibuffered(
 	mx_endpoint_t endpoint, mx_request_t *request, uint32_t *result);
 
-/* The same; blocks until it is so, or for timeout milliseconds. */
+/* The same, but blocks until the memory may be changed, for at most timeout milliseconds. */
 MX_FUNCTION mx_return_t mx_buffered(
 	mx_endpoint_t endpoint, mx_request_t *request, uint32_t timeout, uint32_t *result);
 
-/* The context that a request was posted with.
+/* Gets the context that a request was posted with.
  * Returns
- *   MX_BAD_REQUEST  *request is no request. */
+ *   MX_BAD_REQUEST  *request is not a request. */
 MX_FUNCTION mx_return_t mx_context(mx_request_t *request, void **context);
 
 /* --- Completion
  *
- * timeout: milliseconds, MX_INFINITE: for ever. When it is over, or mx_wakeup() is called, a
+ * timeout: milliseconds; MX_INFINITE: no limit. When it has passed, or mx_wakeup() is called, a
  * function that blocks returns MX_SUCCESS with result 0.
  *
- * MX_BAD_REQUEST     *request is no request of this endpoint.
- * MX_BAD_MATCH_MASK  match_info has a bit that match_mask has not.
+ * MX_BAD_REQUEST     *request is not a request of this endpoint.
+ * MX_BAD_MATCH_MASK  match_info has a bit that is not in match_mask.
  */
 
-/* Has a request ended?
+/* Checks whether a request is complete.
  *   status  out, if it has; may be NULL
- *   result  out. 1: it has, and is given back */
+ *   result  out. 1: it is complete, and is released */
 MX_FUNCTION mx_return_t mx_test(
 	mx_endpoint_t endpoint, mx_request_t *request, mx_status_t *status, uint32_t *result);
 /* The same; blocks. */
 MX_FUNCTION mx_return_t mx_wait(mx_endpoint_t endpoint, mx_request_t *request, uint32_t timeout,
 	mx_status_t *status, uint32_t *result);
 
-/* Gives back the request that ended first of those whose status says a match_info that, masked by
- * match_mask, is match_info. */
+/* Gets the status of the request that completed first among those whose match_info & match_mask
+ * equals match_info, and releases it. */
 MX_FUNCTION mx_return_t mx_test_any(mx_endpoint_t endpoint, uint64_t match_info,
 	uint64_t match_mask, mx_status_t *status, uint32_t *result);
 /* The same; blocks. */
 MX_FUNCTION mx_return_t mx_wait_any(mx_endpoint_t endpoint, uint32_t timeout, uint64_t match_info,
 	uint64_t match_mask, mx_status_t *status, uint32_t *result);
 
-/* Which request has ended first? It is not given back: mx_test() will do that.
+/* Gets the request that completed first. It is not released: mx_test() does that.
  *   request  out, if there is one
  *   result   out. 1: there is one */
 MX_FUNCTION mx_return_t mx_ipeek(mx_endpoint_t endpoint, mx_request_t *request, uint32_t *result);
@@ -436,7 +440,7 @@ MX_FUNCTION mx_return_t mx_ipeek(mx_endpoint_t endpoint, mx_request_t *request, 
 MX_FUNCTION mx_return_t mx_peek(
 	mx_endpoint_t endpoint, uint32_t timeout, mx_request_t *request, uint32_t *result);
 
-/* The oldest unexpected message that mx_irecv() with these would take.
+/* Gets the oldest unexpected message that mx_irecv() with the same arguments would take.
  *   status  out, if there is one
  *   result  out. 1: there is one */
 MX_FUNCTION mx_return_t mx_iprobe(mx_endpoint_t endpoint, uint64_t match_info, uint64_t match_mask,

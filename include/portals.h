@@ -29,9 +29,9 @@ extern "C" {
 typedef uint64_t ptl_size_t; /* bytes */
 
 /* 3.2.2 Handles. An integer that names one object of one interface; 0 and PTL_INVALID_HANDLE never
- * name one. A handle whose object is gone is refused for good, also when its place in a table is
- * used again. Handles of different kinds differ, and each converts to ptl_handle_any_t
- * unchanged. */
+ * name one. A handle whose object has been released stays invalid, also when its table entry is
+ * used again. Handles of different kinds differ, and each converts to ptl_handle_any_t unchanged.
+ * */
 typedef uint64_t ptl_handle_any_t;
 typedef ptl_handle_any_t ptl_handle_ni_t;
 typedef ptl_handle_any_t ptl_handle_eq_t;
@@ -122,7 +122,7 @@ typedef enum { PTL_INS_BEFORE, PTL_INS_AFTER } ptl_ins_pos_t;
 
 /* 3.8 Memory descriptors */
 typedef struct {
-	void *start;             /* anything when length is 0 */
+	void *start;             /* any value when length is 0 */
 	ptl_size_t length;       /* bytes */
 	int threshold;           /* operations left, or PTL_MD_THRESH_INF */
 	unsigned int max_offset; /* bytes; inactive once a locally managed offset exceeds it */
@@ -174,16 +174,16 @@ typedef uint64_t ptl_seq_t;
 /* Why a FAIL event happened; PTL_NI_OK in every other event. postern_fail_text() has the words. */
 typedef enum {
 	PTL_NI_OK = 0,
-	/* no process with that id answered within PTL_PEER_TIMEOUT; on a node at once, behind
-	 * posternd for a second, and for 0.1 s if the process closed its interface less than a
-	 * second ago: the process that had it has ended, and no other has it */
+	/* no process with that id answered within PTL_PEER_TIMEOUT. Reported at once on a node;
+	 * after a second behind posternd; after 0.1 s if the process closed its interface less than
+	 * a second ago, and no other process has its id */
 	PTL_NI_UNREACHABLE,
-	/* the process fell silent for PTL_PEER_TIMEOUT; on a node, for 0.1 s if it has ended */
+	/* the process sent nothing for PTL_PEER_TIMEOUT; on a node, for 0.1 s after it ended */
 	PTL_NI_PEER_DEAD,
-	/* the process ended, or another took its place, while this was in flight */
+	/* the process ended while this was in flight, and perhaps another has its id now */
 	PTL_NI_PEER_RESTARTED,
 	PTL_NI_UNDELIVERABLE, /* a get that the target discarded */
-	PTL_NI_SHUTDOWN       /* the own interface was shut down */
+	PTL_NI_SHUTDOWN       /* this process shut the interface down */
 } ptl_ni_fail_t;
 
 typedef struct {
@@ -198,7 +198,7 @@ typedef struct {
 	ptl_handle_md_t md_handle;
 	ptl_md_t mem_desc; /* the descriptor just after the event */
 	ptl_hdr_data_t hdr_data;
-	/* the START event's sequence in START, END or FAIL, and UNLINK */
+	/* in START, END, FAIL and UNLINK: the sequence of the START event */
 	ptl_seq_t link;
 	ptl_ni_fail_t ni_fail_type;
 	volatile ptl_seq_t sequence; /* unique within a queue */
@@ -207,10 +207,10 @@ typedef struct {
 /* 3.11 Data movement */
 typedef enum { PTL_ACK_REQ, PTL_NOACK_REQ } ptl_ack_req_t;
 
-/* What all functions have in common: any thread may call these functions, but no signal handler.
+/* What all functions have in common: any thread may call these functions; a signal handler may not.
  * PTL_OK means success. PTL_NOINIT is checked first, then the handle, then the other arguments.
- * PTL_SEGV is returned for NULL and for every other address that is certainly not the caller's
- * memory. */
+ * PTL_SEGV is returned for NULL and for other addresses that certainly are not the caller's memory.
+ * */
 
 /* 3.3 Initialisation and clean-up */
 
@@ -224,18 +224,19 @@ typedef enum { PTL_ACK_REQ, PTL_NOACK_REQ } ptl_ack_req_t;
  *   PTL_SEGV  max_interfaces is not a legal address. */
 PTL_API int PtlInit(int *max_interfaces);
 
-/* 3.3 Ends what one PtlInit began. The last one shuts every interface down, as PtlNIFini does, and
- * closes the library; further calls do nothing. Afterwards PtlInit may open it anew. */
+/* 3.3 Undoes one PtlInit. The call that undoes the last PtlInit shuts every interface down, as
+ * PtlNIFini does, and closes the library; further calls do nothing. Afterwards PtlInit may open the
+ * library again. */
 PTL_API void PtlFini(void);
 
 /* 3.4 Network interfaces */
 
-/* 3.4 Brings an interface to life: opens its device and makes its tables.
+/* 3.4 Initialises an interface: opens its device and allocates its tables.
  *   interface  0, 1, ... in the order of PTL_IFACE_NAME; PTL_IFACE_DEFAULT is 0
- *   pid        wanted process id, 0 to PTL_PID_MAX, or PTL_PID_ANY for the system's
- *   desired    limits that are wanted, NULL for generous ones. Counts below 1 become 1, values
- *              above what an interface can have become that
- *   actual     out, may be NULL: the limits as they are
+ *   pid        wanted process id, 0 to PTL_PID_MAX; PTL_PID_ANY: the library chooses one
+ *   desired    wanted limits; NULL: the defaults. Counts below 1 become 1; values above the maximum
+ *              of an interface become the maximum
+ *   actual     out, may be NULL: the limits of the interface
  *   handle     out: the interface
  * Returns
  *   PTL_INIT_DUP  The interface is open already. handle and actual are written; pid and desired are
@@ -249,19 +250,19 @@ PTL_API int PtlNIInit(ptl_interface_t interface, ptl_pid_t pid, ptl_ni_limits_t 
 	ptl_ni_limits_t *actual, ptl_handle_ni_t *handle);
 
 /* 3.4 Shuts an interface down and releases all its objects. Threads that wait in PtlEQWait return
- * PTL_INV_EQ. It waits until what was sent before has been acknowledged, or its target has closed,
- * or nothing new has been acknowledged for PTL_PEER_TIMEOUT (one second if its target has never
- * answered); then a warning says how many messages may not have arrived, operations still in flight
- * end unnoticed, and their memory is no longer touched. SIGTERM and SIGINT, unless they are
- * ignored, end the wait, and have their effect after it. Other threads open and close no interface
- * meanwhile.
+ * PTL_INV_EQ. Before that it waits until all messages that were sent are acknowledged, or their
+ * targets have closed. It gives up when nothing has been acknowledged for PTL_PEER_TIMEOUT (one
+ * second if the target has never answered): then a warning says how many messages may not have
+ * arrived, operations in flight end without an event, and the library no longer accesses their
+ * memory. SIGTERM and SIGINT, unless they are ignored, end the wait and then take effect. Other
+ * threads that open or close an interface wait meanwhile.
  * Returns
  *   PTL_INV_NI  interface is not a valid interface handle. */
 PTL_API int PtlNIFini(ptl_handle_ni_t interface);
 
 /* 3.4 Reads a status register.
- *   status_register  PTL_SR_DROP_COUNT: messages that were discarded since the interface came to
- *                    life
+ *   status_register  PTL_SR_DROP_COUNT: messages that were discarded since the interface was
+ *                    initialised
  *   status           out
  * Returns
  *   PTL_INV_NI       interface is not a valid interface handle.
@@ -270,16 +271,17 @@ PTL_API int PtlNIFini(ptl_handle_ni_t interface);
 PTL_API int PtlNIStatus(
 	ptl_handle_ni_t interface, ptl_sr_index_t status_register, ptl_sr_value_t *status);
 
-/* 3.4 How far is a process? A static measure, to be compared within one interface only.
+/* 3.4 Gets the distance of a process. It never changes, and is comparable only with other
+ * distances on this interface.
  *   process   one process, no wildcards
- *   distance  out: 0 this process, 1 another one on this node, 2 any other
+ *   distance  out: 0: this process; 1: another process of this node; 2: a process elsewhere
  * Returns
  *   PTL_INV_NI    interface is not a valid interface handle.
  *   PTL_INV_PROC  process is not a valid process id, or has a wildcard.
  *   PTL_SEGV      distance is not a legal address. */
 PTL_API int PtlNIDist(ptl_handle_ni_t interface, ptl_process_id_t process, unsigned long *distance);
 
-/* 3.4 The interface that an object belongs to; for an interface, itself.
+/* 3.4 Gets the interface that an object belongs to; for an interface, that interface.
  *   handle     of any kind
  *   interface  out
  * Returns
@@ -287,15 +289,14 @@ PTL_API int PtlNIDist(ptl_handle_ni_t interface, ptl_process_id_t process, unsig
  *   PTL_SEGV        interface is not a legal address. */
 PTL_API int PtlNIHandle(ptl_handle_any_t handle, ptl_handle_ni_t *interface);
 
-/* 3.5 User identification: the user that this process runs on behalf of.
+/* 3.5 Gets the id of the user that runs this process.
  *   uid  out
  * Returns
  *   PTL_INV_NI  ni_handle is not a valid interface handle.
  *   PTL_SEGV    uid is not a legal address. */
 PTL_API int PtlGetUid(ptl_handle_ni_t ni_handle, ptl_uid_t *uid);
 
-/* 3.6 Process identification: who this process is on an interface. Another interface may give it
- * another id.
+/* 3.6 Gets the id of this process on an interface. It may be different on another interface.
  *   id  out
  * Returns
  *   PTL_INV_NI  ni_handle is not a valid interface handle.
@@ -304,13 +305,14 @@ PTL_API int PtlGetId(ptl_handle_ni_t ni_handle, ptl_process_id_t *id);
 
 /* 3.7 Match lists */
 
-/* 3.7 Puts a new match entry, without a memory descriptor yet, at an end of a Portal's match list.
+/* 3.7 Makes a match entry without a memory descriptor, and puts it at an end of a Portal's match
+ * list.
  *   index        of the Portal, 0 to max_ptable_index
  *   matchid      the initiators that match; nid and pid may each be a wildcard
  *   match_bits   that a request must carry
- *   ignorebits   1 for each bit of them that does not count
- *   unlink       PTL_UNLINK: the entry goes when its memory descriptor goes; any other value: it
- *                stays
+ *   ignorebits   1 for each bit that is not compared
+ *   unlink       PTL_UNLINK: the entry is unlinked when its memory descriptor is; any other value:
+ *                it stays
  *   position     PTL_INS_BEFORE: before the head; any other value: after the tail
  *   handle       out: the entry
  * Returns
@@ -337,8 +339,8 @@ PTL_API int PtlMEAttachAny(ptl_handle_ni_t interface, ptl_pt_index_t *index,
 	ptl_process_id_t matchid, ptl_match_bits_t match_bits, ptl_match_bits_t ignorebits,
 	ptl_unlink_t unlink, ptl_handle_me_t *handle);
 
-/* 3.7 Puts a new match entry into a list right before or after another one.
- *   current   the entry that is there
+/* 3.7 Makes a match entry, and puts it into a list right before or after an existing one.
+ *   current   the existing entry
  *   position  PTL_INS_BEFORE: before current; any other value: after it
  *   the others as in PtlMEAttach
  * Returns
@@ -359,18 +361,17 @@ PTL_API int PtlMEInsert(ptl_handle_me_t current, ptl_process_id_t matchid,
  */
 PTL_API int PtlMEUnlink(ptl_handle_me_t entry);
 
-/* 3.8 Memory descriptors. All calls take a copy of the ptl_md_t. PTL_ILL_MD means memory that is
- * certainly not the caller's (the first page, a range that wraps or is not mapped) or is longer
- * than 2^40 bytes, a threshold below 0 that is not PTL_MD_THRESH_INF, or options that do not
- * exist. */
+/* 3.8 Memory descriptors. All calls copy the ptl_md_t. PTL_ILL_MD means memory that is certainly
+ * not the caller's (the first page, a range that wraps or is not mapped) or is longer than 2^40
+ * bytes, a threshold below 0 that is not PTL_MD_THRESH_INF, or options that do not exist. */
 
 /* 3.8 Gives a match entry its memory descriptor.
  *   match         the entry
- *   mem_desc      what the descriptor shall be
- *   unlink_op     PTL_UNLINK: it goes after the operation that makes it inactive; any other value:
+ *   mem_desc      the descriptor's fields
+ *   unlink_op     PTL_UNLINK: it is unlinked after the operation that makes it inactive; any other
+ *                 value: it stays
+ *   unlink_nofit  PTL_UNLINK: it is unlinked when a matching request does not fit; any other value:
  *                 it stays
- *   unlink_nofit  PTL_UNLINK: it goes when a matching request does not fit; any other value: it
- *                 stays
  *   handle        out, may be NULL: the descriptor
  * Returns
  *   PTL_INV_ME   match is not a valid match entry handle.
@@ -383,7 +384,7 @@ PTL_API int PtlMDAttach(ptl_handle_me_t match, ptl_md_t mem_desc, ptl_unlink_t u
 	ptl_unlink_t unlink_nofit, ptl_handle_md_t *handle);
 
 /* 3.8 Makes a memory descriptor that belongs to no match entry: for PtlPut and PtlGet.
- *   mem_desc  what the descriptor shall be
+ *   mem_desc  the descriptor's fields
  *   handle    out: the descriptor
  * Returns
  *   PTL_INV_NI   interface is not a valid interface handle.
@@ -394,21 +395,21 @@ PTL_API int PtlMDAttach(ptl_handle_me_t match, ptl_md_t mem_desc, ptl_unlink_t u
  *   PTL_SEGV     handle is not a legal address. */
 PTL_API int PtlMDBind(ptl_handle_ni_t interface, ptl_md_t mem_desc, ptl_handle_md_t *handle);
 
-/* 3.8 Releases a memory descriptor; a match entry that was made with PTL_UNLINK goes with it. The
- * memory is the caller's again. No event is logged.
+/* 3.8 Releases a memory descriptor; a match entry that was made with PTL_UNLINK is unlinked with
+ * it. The library no longer accesses the memory. No event is logged.
  * Returns
  *   PTL_INV_MD    mem_desc is not a valid memory descriptor handle.
  *   PTL_MD_INUSE  The memory descriptor has operations pending; nothing was changed.
  */
 PTL_API int PtlMDUnlink(ptl_handle_md_t mem_desc);
 
-/* 3.8 Reads a memory descriptor, and changes it if a queue is empty, in one step with respect to
- * arriving messages. "Empty" is a queue with no event in it and no incoming operation under way
+/* 3.8 Reads a memory descriptor, and changes it if a queue is empty. No arriving message comes
+ * between the two. A queue is empty if it has no event and no incoming operation is in progress
  * that will log one to it.
- *   old_md  out, may be NULL: what it was; also written with PTL_NOUPDATE
- *   new_md  what it shall be; NULL changes nothing
- *   testq   the queue that must be empty; PTL_EQ_NONE: no condition. It need not be the
- *           descriptor's own
+ *   old_md  out, may be NULL: the descriptor before the call; also written with PTL_NOUPDATE
+ *   new_md  the new descriptor; NULL changes nothing
+ *   testq   the queue that must be empty; PTL_EQ_NONE: no condition. It may be another queue than
+ *           the descriptor's
  * Returns
  *   PTL_NOUPDATE  testq was not empty; the memory descriptor was not changed.
  *   PTL_INV_MD    mem_desc is not a valid memory descriptor handle.
@@ -422,7 +423,7 @@ PTL_API int PtlMDUpdate(
 /* 3.9 Event queues */
 
 /* 3.9 Makes an event queue.
- *   count   events that it holds; when it is full, further ones are lost
+ *   count   the number of events that the queue holds; further events are lost
  *   handle  out: the queue
  * Returns
  *   PTL_INV_NI   interface is not a valid interface handle.
@@ -430,14 +431,14 @@ PTL_API int PtlMDUpdate(
  *   PTL_SEGV     handle is not a legal address. */
 PTL_API int PtlEQAlloc(ptl_handle_ni_t interface, ptl_size_t count, ptl_handle_eq_t *handle);
 
-/* 3.9 Releases an event queue. Threads that wait on it return PTL_INV_EQ; events of descriptors
- * that still name it are not logged.
+/* 3.9 Releases an event queue. Threads that wait on it return PTL_INV_EQ; no events are logged for
+ * descriptors that still refer to it.
  * Returns
  *   PTL_INV_EQ  eventq is not a valid event queue handle. */
 PTL_API int PtlEQFree(ptl_handle_eq_t eventq);
 
 /* 3.9 Takes the next event out of a queue, without waiting.
- *   event  out; means something only when an event was taken
+ *   event  out; written only when an event was taken
  * Returns
  *   PTL_EQ_DROPPED  An event was taken, and at least one event right before it was lost.
  *   PTL_EQ_EMPTY    The queue has no event, or another thread waits for the event in PtlEQWait.
@@ -445,8 +446,7 @@ PTL_API int PtlEQFree(ptl_handle_eq_t eventq);
  *   PTL_SEGV        event is not a legal address. */
 PTL_API int PtlEQGet(ptl_handle_eq_t eventq, ptl_event_t *event);
 
-/* 3.9 Takes the next event out of a queue and waits until there is one. Each event ends the wait of
- * one thread.
+/* 3.9 Waits until a queue has an event, and takes it out. Each event ends the wait of one thread.
  *   event  out
  * Returns
  *   PTL_EQ_DROPPED  An event was taken, and at least one event right before it was lost.
@@ -457,11 +457,11 @@ PTL_API int PtlEQWait(ptl_handle_eq_t eventq, ptl_event_t *event);
 
 /* 3.10 The access control table */
 
-/* 3.10 Says who may use which Portals with a cookie. Holds for all requests that arrive from now
- * on.
+/* 3.10 Sets an entry of the access control table: the processes and users that may use a Portal
+ * with this cookie. Applies to all requests that arrive from now on.
  *   index    of the entry, 0 to max_atable_index: the cookie
- *   matchid  the initiators that are admitted; nid and pid may each be a wildcard
- *   uid      the user that is admitted, or PTL_UID_ANY
+ *   matchid  the admitted initiators; nid and pid may each be a wildcard
+ *   uid      the admitted user, or PTL_UID_ANY
  *   portal   the Portal that they may use, 0 to max_ptable_index, or PTL_PT_INDEX_ANY
  * Returns
  *   PTL_INV_NI        interface is not a valid interface handle.
@@ -471,27 +471,28 @@ PTL_API int PtlEQWait(ptl_handle_eq_t eventq, ptl_event_t *event);
 PTL_API int PtlACEntry(ptl_handle_ni_t interface, ptl_ac_index_t index, ptl_process_id_t matchid,
 	ptl_uid_t uid, ptl_pt_index_t portal);
 
-/* 3.11 Data movement. The call returns when the operation is on its way; events tell the rest.
- * Operations of one process to one other start there in the order of the calls. */
+/* 3.11 Data movement. The call returns when the operation has started; events report its progress.
+ * Operations from one process to another start there in the order of the calls. */
 
 /* 3.11 Sends a descriptor's memory to another process, or to this one.
- *   mem_desc    what to send: all of it, whatever its options and offset
- *   ack_req     PTL_ACK_REQ: the target shall acknowledge (if mem_desc has an event queue); any
- *               other value: it shall not
+ *   mem_desc    the memory to send: all of it, whatever the options and the offset
+ *   ack_req     PTL_ACK_REQ: the target acknowledges, if mem_desc has an event queue; any other
+ *               value: it does not
  *   target      one process, no wildcards
  *   portal      at the target
  *   cookie      at the target: the access control entry to be admitted by
  *   match_bits  for the target's match entries
- *   offset      in the target's memory, bytes; counts only where PTL_MD_MANAGE_REMOTE is set
+ *   offset      in the target's memory, bytes; used only if the target's descriptor has
+ *               PTL_MD_MANAGE_REMOTE
  *   hdr_data    for the target's events
- * At this side SEND_START, SEND_END or SEND_FAIL, then perhaps ACK are logged; each pair and the
- * ACK cost one of the threshold. SEND_END comes before the events of an answer to the put.
- * A put that no match entry and descriptor of the target accepts is dropped there, and no event
- * says so: SEND_END means that the target's interface has received it, the ACK that a descriptor
- * has taken it. So attach what takes messages before you tell anybody that you are there, and ask
- * for acknowledgements of the first messages: without an ACK put again. The target counts what it
- * drops (PTL_SR_DROP_COUNT), and with PTL_LOG_LEVEL=info it names the first drop of each Portal,
- * and the first put or get to a Portal that it does not have.
+ * This process gets the events SEND_START, then SEND_END or SEND_FAIL, then perhaps ACK. The first
+ * two together lower the threshold by one, and so does ACK. SEND_END comes before the events of an
+ * answer to the put. If no match entry and descriptor of the target accepts the put, the target
+ * drops it, and no event reports that: SEND_END means that the target's interface has received the
+ * put, ACK that a descriptor has accepted it. So attach match entries before you give your address
+ * to others, ask for acknowledgements of the first messages, and put again if no ACK comes. The
+ * target counts dropped messages (PTL_SR_DROP_COUNT). With PTL_LOG_LEVEL=info it reports the first
+ * drop of each Portal, and the first put or get to a Portal that does not exist.
  * Returns
  *   PTL_INV_MD    mem_desc is not a valid memory descriptor handle, or its threshold is 0.
  *   PTL_INV_PROC  target is not a valid process id, or has a wildcard. */

@@ -319,9 +319,9 @@ typedef unsigned char ptl_event_kind_t;
 
 typedef unsigned char ptl_ni_fail_t;
 #define PTL_NI_OK ((ptl_ni_fail_t)0)
-/* the process is not there, or no longer. One that was there and has ended is missed at once on a
- * node, after a second behind posternd, after 0.1 s if it closed its interface less than a second
- * ago, and else after PTL_PEER_TIMEOUT. */
+/* the process does not exist, or has ended. The end of a process is noticed at once on a node,
+ * after a second behind posternd, after 0.1 s if it closed its interface less than a second ago,
+ * and otherwise after PTL_PEER_TIMEOUT. */
 #define PTL_NI_UNDELIVERABLE  ((ptl_ni_fail_t)1)
 #define PTL_NI_DROPPED        ((ptl_ni_fail_t)2) /* no portal, or no entry, takes the message */
 #define PTL_NI_PT_DISABLED    ((ptl_ni_fail_t)3)
@@ -350,11 +350,12 @@ typedef struct {
 
 /* --- Functions. A comment's number is the section of the reference, "Portals 4". */
 
-/* What all functions have in common: any thread may call them, but no signal handler. Only
+/* What all functions have in common: any thread may call them; a signal handler may not. Only
  * PtlFini, PtlNIFini, PtlPTFree, PtlPTDisable, PtlPTEnable, PtlCTWait, PtlCTPoll, PtlEQWait,
  * PtlEQPoll and PtlAtomicSync may block. A function that fails changes nothing. PTL_NO_INIT is
- * checked first, then the handle, then the other arguments. A bad handle is one of another kind,
- * one whose object is gone, PTL_INVALID_HANDLE, or a _NONE constant where an object is needed. */
+ * checked first, then the handle, then the other arguments. A handle is bad if it is of another
+ * kind, if its object has been released, if it is PTL_INVALID_HANDLE, or if it is a _NONE constant
+ * where an object is needed. */
 
 /* Initialisation and end */
 
@@ -366,12 +367,12 @@ typedef struct {
  *             which. */
 PTL_API int PtlInit(void);
 
-/* 4. Ends what one PtlInit began. The last one closes all interfaces, as PtlNIFini does, and the
- * library; further calls do nothing. May take as long as PtlNIFini. */
+/* 4. Undoes one PtlInit. The call that undoes the last PtlInit closes all interfaces, as PtlNIFini
+ * does, and the library; further calls do nothing. May take as long as PtlNIFini. */
 PTL_API void PtlFini(void);
 
 /* 4. Makes every thread that waits in PtlEQWait, PtlEQPoll, PtlCTWait or PtlCTPoll return
- * PTL_ABORTED, and also threads that begin to wait before the last of those has left. Afterwards
+ * PTL_ABORTED, and also threads that begin to wait before all of these have returned. Afterwards
  * threads may wait again. If no thread waits, nothing happens. */
 PTL_API void PtlAbort(void);
 
@@ -379,32 +380,32 @@ PTL_API void PtlAbort(void);
 
 /* 4. Opens a network interface, or counts one more use of an interface that is open. A process has
  * up to four on each port: matching or not, logical or physical. They have the same node and
- * process id, and everything else of their own. A message goes to the interface of the same kind of
- * the target process.
+ * process id; each has its own tables and limits. A message goes to the target's interface of the
+ * same kind.
  *   iface      0 or 1, in the order of PTL_IFACE_NAME; PTL_IFACE_DEFAULT is 0
  *   options    PTL_NI_MATCHING or PTL_NI_NO_MATCHING, or'ed with PTL_NI_LOGICAL or PTL_NI_PHYSICAL
- *   pid        wanted process id, or PTL_PID_ANY: the one that the port's other interfaces have, or
- *              the library's choice. Ignored if the interface is open
- *   desired    limits that are wanted, NULL for those of the PTL_LIM_ settings, or generous ones.
- *              Each is changed to the nearest possible one. Ignored if the interface is open
- *   actual     out, may be NULL: the limits as they are
+ *   pid        wanted process id; PTL_PID_ANY: that of the port's other interfaces, or one that the
+ *              library chooses. Ignored if the interface is open
+ *   desired    wanted limits; NULL: those of the PTL_LIM_ settings, or the defaults. Each is
+ *              changed to the nearest possible value. Ignored if the interface is open
+ *   actual     out, may be NULL: the limits of the interface
  *   ni_handle  out: the interface; the same number in each process
  * Returns
- *   PTL_ARG_INVALID  The port does not exist, options has not exactly one of each pair, pid is not
- *                    the one that the port's other interfaces have, or ni_handle is NULL.
+ *   PTL_ARG_INVALID  The port does not exist, options does not have exactly one of each pair, pid
+ *                    differs from that of the port's other interfaces, or ni_handle is NULL.
  *   PTL_PID_IN_USE   Another process of this node has the process id.
  *   PTL_NO_SPACE     There is not enough memory.
  *   PTL_FAIL         The port cannot be used. Standard error says why. */
 PTL_API int PtlNIInit(ptl_interface_t iface, unsigned int options, ptl_pid_t pid,
 	const ptl_ni_limits_t *desired, ptl_ni_limits_t *actual, ptl_handle_ni_t *ni_handle);
 
-/* 4. Ends one use of an interface. The last one closes it and releases all its objects. Threads
- * that wait for its events and counters return PTL_INTERRUPTED. It waits until what was sent before
- * has been acknowledged, or its target has closed, or nothing new has been acknowledged for
- * PTL_PEER_TIMEOUT (one second if its target has never answered); then a warning says how many
- * messages may not have arrived. While the port's last interface closes, SIGTERM and SIGINT, unless
- * they are ignored, end the wait, and have their effect after it; other threads open and close no
- * interface meanwhile.
+/* 4. Ends one use of an interface. The end of its last use closes it and releases all its objects.
+ * Threads that wait for its events and counters return PTL_INTERRUPTED. Before that it waits until
+ * all messages that were sent are acknowledged, or their targets have closed. It gives up when
+ * nothing has been acknowledged for PTL_PEER_TIMEOUT (one second if the target has never answered):
+ * then a warning says how many messages may not have arrived. While the port's last interface
+ * closes, SIGTERM and SIGINT, unless they are ignored, end the wait and then take effect; other
+ * threads that open or close an interface wait meanwhile.
  * Returns
  *   PTL_ARG_INVALID  ni_handle is bad. */
 PTL_API int PtlNIFini(ptl_handle_ni_t ni_handle);
@@ -419,15 +420,15 @@ PTL_API int PtlNIFini(ptl_handle_ni_t ni_handle);
 PTL_API int PtlNIStatus(
 	ptl_handle_ni_t ni_handle, ptl_sr_index_t status_register, ptl_sr_value_t *status);
 
-/* 4. The interface that an object belongs to; for an interface, itself.
+/* 4. Gets the interface that an object belongs to; for an interface, that interface.
  *   handle     of any kind
  *   ni_handle  out
  * Returns
  *   PTL_ARG_INVALID  handle is bad, or ni_handle is NULL. */
 PTL_API int PtlNIHandle(ptl_handle_any_t handle, ptl_handle_ni_t *ni_handle);
 
-/* 4. Gives a logical interface its processes by rank. All processes set the same map. It stays as
- * long as the interface is open.
+/* 4. Sets the map of a logical interface: the process of each rank. All processes set the same map.
+ * It cannot change until the interface is closed.
  *   map_size  number of ranks
  *   mapping   node and process id of each rank; this process is one of them. Copied
  * Returns
@@ -438,7 +439,7 @@ PTL_API int PtlNIHandle(ptl_handle_any_t handle, ptl_handle_ni_t *ni_handle);
 PTL_API int PtlSetMap(ptl_handle_ni_t ni_handle, ptl_size_t map_size, const ptl_process_t *mapping);
 
 /* 4. Reads the map of a logical interface.
- *   map_size         ranks that mapping has room for, may be 0
+ *   map_size         size of mapping, in ranks; may be 0
  *   mapping          out: the first of them; may be NULL if map_size is 0
  *   actual_map_size  out, may be NULL: number of ranks in the map
  * Returns
@@ -449,10 +450,10 @@ PTL_API int PtlGetMap(ptl_handle_ni_t ni_handle, ptl_size_t map_size, ptl_proces
 
 /* The portal table */
 
-/* 5. Takes a portal: an index of the portal table.
+/* 5. Allocates a portal: an index of the portal table.
  *   options       PTL_PT_..., or'ed
- *   eq_handle     where events of its entries go, or PTL_EQ_NONE: nowhere
- *   pt_index_req  wanted index, 0 to max_pt_index, or PTL_PT_ANY: the lowest one that is free
+ *   eq_handle     the queue for events of its entries; PTL_EQ_NONE: no events
+ *   pt_index_req  wanted index, 0 to max_pt_index; PTL_PT_ANY: the lowest free one
  *   pt_index      out
  * Returns
  *   PTL_ARG_INVALID   ni_handle is bad, options does not exist, pt_index_req is larger than
@@ -463,40 +464,40 @@ PTL_API int PtlGetMap(ptl_handle_ni_t ni_handle, ptl_size_t map_size, ptl_proces
 PTL_API int PtlPTAlloc(ptl_handle_ni_t ni_handle, unsigned int options, ptl_handle_eq_t eq_handle,
 	ptl_pt_index_t pt_index_req, ptl_pt_index_t *pt_index);
 
-/* 5. Gives a portal back. Headers on its unexpected list are dropped without an event. Waits until
- * messages that it accepted have ended.
+/* 5. Frees a portal. Headers on its unexpected list are dropped without an event. The call waits
+ * until all messages that the portal has accepted are complete.
  * Returns
  *   PTL_ARG_INVALID  ni_handle is bad, or pt_index is not allocated.
  *   PTL_PT_IN_USE    The portal has entries; nothing was changed. */
 PTL_API int PtlPTFree(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index);
 
-/* 5. Refuses messages to a portal from now on. Returns when the messages that were accepted before
- * have ended with all their events.
+/* 5. Disables a portal: it refuses messages from now on. The call returns when all messages that
+ * were accepted before are complete and their events logged.
  * Returns
  *   PTL_ARG_INVALID  ni_handle is bad, or pt_index is not allocated. */
 PTL_API int PtlPTDisable(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index);
 
-/* 5. Accepts messages again, also after the library has disabled the portal.
+/* 5. Enables a portal again, also after the library has disabled it.
  * Returns
  *   PTL_ARG_INVALID  ni_handle is bad, or pt_index is not allocated. */
 PTL_API int PtlPTEnable(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index);
 
 /* Identification */
 
-/* 4. The effective user id of this process, which its messages carry.
+/* 4. Gets the effective user id of this process, which its messages carry.
  *   uid  out
  * Returns
  *   PTL_ARG_INVALID  ni_handle is bad, or uid is NULL. */
 PTL_API int PtlGetUid(ptl_handle_ni_t ni_handle, ptl_uid_t *uid);
 
-/* 4. This process as others on this interface name it.
+/* 4. Gets the id by which others on this interface name this process.
  *   id  out: node and process id on a physical interface; on a logical one the rank, or
  *       PTL_RANK_ANY before PtlSetMap
  * Returns
  *   PTL_ARG_INVALID  ni_handle is bad, or id is NULL. */
 PTL_API int PtlGetId(ptl_handle_ni_t ni_handle, ptl_process_t *id);
 
-/* 4. The node and process id of this process, on any interface.
+/* 4. Gets the node and process id of this process, on any interface.
  *   id  out
  * Returns
  *   PTL_ARG_INVALID  ni_handle is bad, or id is NULL. */
@@ -506,7 +507,7 @@ PTL_API int PtlGetPhysId(ptl_handle_ni_t ni_handle, ptl_process_t *id);
 
 /* 11. Makes a memory descriptor: memory that messages are sent from and that replies are written
  * to. With PTL_IOVEC its pieces are copied.
- *   md         what the descriptor shall be; the memory need not exist yet
+ *   md         the descriptor's fields; the memory need not exist yet
  *   md_handle  out
  * Returns
  *   PTL_ARG_INVALID  ni_handle is bad, options of md do not exist, its queue or counter is bad or
@@ -515,8 +516,8 @@ PTL_API int PtlGetPhysId(ptl_handle_ni_t ni_handle, ptl_process_t *id);
  *   PTL_NO_SPACE     The interface has max_mds descriptors, or there is not enough memory. */
 PTL_API int PtlMDBind(ptl_handle_ni_t ni_handle, const ptl_md_t *md, ptl_handle_md_t *md_handle);
 
-/* 11. Releases a memory descriptor. The handle is stale at once; operations that are in progress
- * end with their events.
+/* 11. Releases a memory descriptor. The handle is invalid at once; operations in progress complete,
+ * and their events are logged.
  * Returns
  *   PTL_ARG_INVALID  md_handle is bad. */
 PTL_API int PtlMDRelease(ptl_handle_md_t md_handle);
@@ -524,10 +525,10 @@ PTL_API int PtlMDRelease(ptl_handle_md_t md_handle);
 /* List entries and match list entries */
 
 /* 6, 7. Appends an entry to a list of a portal of a non-matching interface. An entry for the
- * priority list first takes the unexpected headers of the portal: all, or with PTL_LE_USE_ONCE the
- * first one, which uses the entry up.
+ * priority list first takes the unexpected headers of the portal: all of them, or with
+ * PTL_LE_USE_ONCE only the first, after which the entry is unlinked.
  *   pt_index   of the portal
- *   le         what the entry shall be; the memory need not exist yet
+ *   le         the entry's fields; the memory need not exist yet
  *   ptl_list   PTL_PRIORITY_LIST or PTL_OVERFLOW_LIST
  *   user_ptr   returned in events of the entry
  *   le_handle  out
@@ -542,14 +543,16 @@ PTL_API int PtlLEAppend(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index, cons
 
 /* 6. Unlinks an entry. No event is logged.
  * Returns
- *   PTL_ARG_INVALID  le_handle is bad; also that of an entry that was unlinked by the library.
+ *   PTL_ARG_INVALID  le_handle is bad, or the library has unlinked the entry.
  *   PTL_IN_USE       A message for the entry is in progress, or unexpected headers refer to its
  *                    memory; nothing was changed. */
 PTL_API int PtlLEUnlink(ptl_handle_le_t le_handle);
 
 /* 7. Searches the unexpected list of a portal as PtlLEAppend does, without an entry. Events and the
- * counter of le say what was found; the counter has been changed when the call returns.
- *   ptl_search_op  PTL_SEARCH_ONLY: headers stay; PTL_SEARCH_DELETE: headers that were found go
+ * counter of le report the headers that were found; the counter is up to date when the call
+ * returns.
+ *   ptl_search_op  PTL_SEARCH_ONLY: headers stay; PTL_SEARCH_DELETE: headers that were found are
+ *                  removed
  *   the others as in PtlLEAppend
  * Returns
  *   PTL_ARG_INVALID  As PtlLEAppend, or ptl_search_op does not exist. */
@@ -567,7 +570,7 @@ PTL_API int PtlMEAppend(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index, cons
 
 /* 6. PtlLEUnlink of an entry of a matching interface.
  * Returns
- *   PTL_ARG_INVALID  me_handle is bad; also that of an entry that was unlinked by the library.
+ *   PTL_ARG_INVALID  me_handle is bad, or the library has unlinked the entry.
  *   PTL_IN_USE       As PtlLEUnlink. */
 PTL_API int PtlMEUnlink(ptl_handle_me_t me_handle);
 
@@ -580,15 +583,15 @@ PTL_API int PtlMESearch(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index, cons
 
 /* Counters */
 
-/* 9. Makes a counter, whose both numbers are 0.
+/* 9. Makes a counter. Both its numbers are 0.
  *   ct_handle  out
  * Returns
  *   PTL_ARG_INVALID  ni_handle is bad, or ct_handle is NULL.
  *   PTL_NO_SPACE     The interface has max_cts counters. */
 PTL_API int PtlCTAlloc(ptl_handle_ni_t ni_handle, ptl_handle_ct_t *ct_handle);
 
-/* 9. Frees a counter. Operations that wait for it are dropped, threads that wait for it return
- * PTL_INTERRUPTED, descriptors and entries that name it count no longer.
+/* 9. Frees a counter. Operations that wait for it are dropped. Threads that wait for it return
+ * PTL_INTERRUPTED. Descriptors and entries that refer to it stop counting.
  * Returns
  *   PTL_ARG_INVALID  ct_handle is bad. */
 PTL_API int PtlCTFree(ptl_handle_ct_t ct_handle);
@@ -617,9 +620,9 @@ PTL_API int PtlCTWait(ptl_handle_ct_t ct_handle, ptl_size_t test, ptl_ct_event_t
  *   ct_handles  the counters
  *   tests       for each counter, the number of successes to wait for
  *   size        number of counters, 1 or more
- *   timeout     ms; 0: does not wait; PTL_TIME_FOREVER: waits without end
+ *   timeout     ms; 0: the call does not wait; PTL_TIME_FOREVER: no limit
  *   event       out: the counter that reached its test
- *   which       out: its place in ct_handles
+ *   which       out: its index in ct_handles
  * Returns
  *   PTL_ARG_INVALID      size is 0, a handle is bad, the handles are of several interfaces, or a
  *                        pointer is NULL.
@@ -629,19 +632,20 @@ PTL_API int PtlCTWait(ptl_handle_ct_t ct_handle, ptl_size_t test, ptl_ct_event_t
 PTL_API int PtlCTPoll(const ptl_handle_ct_t *ct_handles, const ptl_size_t *tests, unsigned int size,
 	ptl_time_t timeout, ptl_ct_event_t *event, unsigned int *which);
 
-/* 9. Gives a counter these numbers. The change has happened when the call returns.
+/* 9. Sets both numbers of a counter. The new numbers are visible when the call returns.
  * Returns
  *   PTL_ARG_INVALID  ct_handle is bad. */
 PTL_API int PtlCTSet(ptl_handle_ct_t ct_handle, ptl_ct_event_t new_ct);
 
-/* 9. Adds to one of the numbers of a counter. The change has happened when the call returns.
+/* 9. Adds to one of the numbers of a counter. The new number is visible when the call returns.
  *   increment  one of its two numbers is 0
  * Returns
  *   PTL_ARG_INVALID  ct_handle is bad, or neither number of increment is 0. */
 PTL_API int PtlCTInc(ptl_handle_ct_t ct_handle, ptl_ct_event_t increment);
 
-/* Data movement. A call returns when the operation is on its way; events and counters tell the
- * rest. Operations of one interface to one other are matched there in the order of the calls. */
+/* Data movement. A call returns when the operation has started; events and counters report its
+ * progress. Operations from one interface to another are matched there in the order of the calls.
+ * */
 
 /* 11. Writes memory of a descriptor to a process.
  *   local_offset   in the descriptor's memory, bytes
@@ -651,7 +655,7 @@ PTL_API int PtlCTInc(ptl_handle_ct_t ct_handle, ptl_ct_event_t increment);
  *   target_id      one process, no wildcards; on a logical interface its rank
  *   pt_index       at the target
  *   match_bits     for the target's entries
- *   remote_offset  in the memory of the target's entry, bytes; does not count where the entry has
+ *   remote_offset  in the memory of the target's entry, bytes; ignored if the entry has
  *                  PTL_ME_MANAGE_LOCAL
  *   user_ptr       returned in events of this call
  *   hdr_data       for the target's event
@@ -686,7 +690,7 @@ PTL_API int PtlAtomic(ptl_handle_md_t md_handle, ptl_size_t local_offset, ptl_si
 	ptl_match_bits_t match_bits, ptl_size_t remote_offset, void *user_ptr,
 	ptl_hdr_data_t hdr_data, ptl_op_t operation, ptl_datatype_t datatype);
 
-/* 12. PtlAtomic, and what the target held before is written to a descriptor's memory.
+/* 12. As PtlAtomic, and writes the old value of the target to a descriptor's memory.
  *   get_md_handle, local_get_offset  where the old value goes
  *   put_md_handle, local_put_offset  where the source is
  *   the others as in PtlAtomic
@@ -699,8 +703,8 @@ PTL_API int PtlFetchAtomic(ptl_handle_md_t get_md_handle, ptl_size_t local_get_o
 	ptl_datatype_t datatype);
 
 /* 12. Swaps memory of a descriptor with memory of a process, also on a condition or in part.
- *   operand    one element, read at the call: what the target is compared with, or for PTL_MSWAP
- *              the bits to swap. Ignored for PTL_SWAP
+ *   operand    one element, read during the call: the value that the target is compared with, or
+ *              for PTL_MSWAP the bits to swap. Ignored for PTL_SWAP
  *   operation  PTL_SWAP to PTL_MSWAP; all but PTL_SWAP move one element
  *   the others as in PtlFetchAtomic
  * Returns
@@ -712,17 +716,17 @@ PTL_API int PtlSwap(ptl_handle_md_t get_md_handle, ptl_size_t local_get_offset,
 	ptl_size_t remote_offset, void *user_ptr, ptl_hdr_data_t hdr_data, const void *operand,
 	ptl_op_t operation, ptl_datatype_t datatype);
 
-/* 12. Waits until this process sees in its memory what atomic operations have done there. */
+/* 12. Waits until the results of atomic operations on this process's memory are visible to it. */
 PTL_API int PtlAtomicSync(void);
 
 /* Triggered operations. Each begins when the sum of both numbers of a counter is at least
- * threshold, without a call of the program; at once, if it is so already. What one change of a
- * counter makes ready begins in the order of the calls. Data is read when the operation begins, the
- * operand of a swap at the call. */
+ * threshold, or at once if it already is. The program need not make a call for that. Operations
+ * that become ready by the same change of a counter begin in the order of the calls. Data is read
+ * when the operation begins; the operand of a swap is read during the call. */
 
 /* 10. PtlPut, PtlGet, PtlAtomic, PtlFetchAtomic or PtlSwap when a counter reaches a threshold.
- *   trig_ct_handle  the counter that is waited for
- *   threshold       what its numbers must come to
+ *   trig_ct_handle  the counter that triggers the operation
+ *   threshold       the sum of its numbers at which the operation begins
  *   the others as in the plain functions
  * Returns
  *   PTL_ARG_INVALID  As the plain function, or trig_ct_handle is bad or of another interface.
@@ -753,7 +757,7 @@ PTL_API int PtlTriggeredSwap(ptl_handle_md_t get_md_handle, ptl_size_t local_get
 	ptl_size_t threshold);
 
 /* 10. PtlCTInc or PtlCTSet when another counter, or the same, reaches a threshold.
- *   ct_handle  the counter that changes; it may be the one that is waited for
+ *   ct_handle  the counter that changes; it may be trig_ct_handle
  *   the others as in PtlCTInc and PtlTriggeredPut
  * Returns
  *   PTL_ARG_INVALID  ct_handle or trig_ct_handle is bad, they are of two interfaces, or neither
@@ -765,9 +769,9 @@ PTL_API int PtlTriggeredCTSet(ptl_handle_ct_t ct_handle, ptl_ct_event_t new_ct,
 	ptl_handle_ct_t trig_ct_handle, ptl_size_t threshold);
 
 /* 10. PtlMEAppend when a counter reaches a threshold: an extension of the Sandia implementation.
- * The structure, the pieces that it names, and the place of the handle are used then, so they must
- * stay until then. If the structure is not valid then, or a limit of the interface is reached,
- * nothing is appended, the handle becomes PTL_INVALID_HANDLE, and a warning says why.
+ * The library reads me, and the pieces that it refers to, and writes me_handle only at that time,
+ * so they must stay valid until then. If me is not valid at that time, or a limit of the interface
+ * is reached, nothing is appended, me_handle becomes PTL_INVALID_HANDLE, and a warning says why.
  *   me         as in PtlMEAppend
  *   me_handle  out, when the entry is appended: before messages can match it
  *   the others as in PtlMEAppend and PtlTriggeredPut
@@ -781,7 +785,7 @@ PTL_API int PtlTriggeredMEAppend(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_in
 	ptl_handle_ct_t trig_ct_handle, ptl_size_t threshold);
 
 /* 10. PtlMEUnlink when a counter reaches a threshold: an extension of the Sandia implementation.
- * An entry that is in use then, or has gone, stays as it is.
+ * If the entry is in use at that time, or has been unlinked, nothing happens.
  *   the arguments as in PtlMEUnlink and PtlTriggeredPut
  * Returns
  *   PTL_ARG_INVALID  me_handle or trig_ct_handle is bad, or they are of two interfaces.
@@ -792,29 +796,29 @@ PTL_API int PtlTriggeredMEUnlink(
 /* Event queues */
 
 /* 8. Makes an event queue.
- *   count      events that it holds at least; when it is full, new events overwrite the oldest
+ *   count      the least number of events that the queue holds; when it is full, new events
+ *              overwrite the oldest
  *   eq_handle  out
  * Returns
  *   PTL_ARG_INVALID  ni_handle is bad, or eq_handle is NULL.
  *   PTL_NO_SPACE     The interface has max_eqs queues, or PTL_EVENT_MEMORY is used up. */
 PTL_API int PtlEQAlloc(ptl_handle_ni_t ni_handle, ptl_size_t count, ptl_handle_eq_t *eq_handle);
 
-/* 8. Frees an event queue. Threads that wait for its events return PTL_INTERRUPTED; events of
- * descriptors and portals that still name it are not logged.
+/* 8. Frees an event queue. Threads that wait for its events return PTL_INTERRUPTED; no events are
+ * logged for descriptors and portals that still refer to it.
  * Returns
  *   PTL_ARG_INVALID  eq_handle is bad. */
 PTL_API int PtlEQFree(ptl_handle_eq_t eq_handle);
 
 /* 8. Takes the next event out of a queue, without waiting.
- *   event  out; means something only when an event was taken
+ *   event  out; written only when an event was taken
  * Returns
  *   PTL_ARG_INVALID  eq_handle is bad, or event is NULL.
  *   PTL_EQ_EMPTY     The queue has no event.
  *   PTL_EQ_DROPPED   An event was taken, and at least one event right before it was lost. */
 PTL_API int PtlEQGet(ptl_handle_eq_t eq_handle, ptl_event_t *event);
 
-/* 8. Takes the next event out of a queue and waits until there is one. Each event ends the wait of
- * one thread.
+/* 8. Waits until a queue has an event, and takes it out. Each event ends the wait of one thread.
  *   event  out
  * Returns
  *   PTL_ARG_INVALID  eq_handle is bad, or event is NULL.
@@ -827,9 +831,9 @@ PTL_API int PtlEQWait(ptl_handle_eq_t eq_handle, ptl_event_t *event);
  * queues in turn.
  *   eq_handles  the queues
  *   size        number of queues, 1 or more
- *   timeout     ms; 0: does not wait; PTL_TIME_FOREVER: waits without end
+ *   timeout     ms; 0: the call does not wait; PTL_TIME_FOREVER: no limit
  *   event       out
- *   which       out: the place of the event's queue in eq_handles
+ *   which       out: the index of the event's queue in eq_handles
  * Returns
  *   PTL_ARG_INVALID  size is 0, a handle is bad, the handles are of several interfaces, or a
  *                    pointer is NULL.
@@ -842,8 +846,8 @@ PTL_API int PtlEQPoll(const ptl_handle_eq_t *eq_handles, unsigned int size, ptl_
 
 /* Bundles and handles */
 
-/* 4. Begins a bundle: operations from now on may be held back until the PtlEndBundle that answers
- * this call. Bundles nest.
+/* 4. Begins a bundle: operations from now on may be held back until the matching PtlEndBundle.
+ * Bundles nest.
  * Returns
  *   PTL_ARG_INVALID  ni_handle is bad. */
 PTL_API int PtlStartBundle(ptl_handle_ni_t ni_handle);
@@ -853,10 +857,10 @@ PTL_API int PtlStartBundle(ptl_handle_ni_t ni_handle);
  *   PTL_ARG_INVALID  ni_handle is bad. */
 PTL_API int PtlEndBundle(ptl_handle_ni_t ni_handle);
 
-/* 4. Do two handles name the same object? Needs no PtlInit, and any numbers will do.
+/* 4. Compares two handles. It may be called before PtlInit, with any numbers.
  * Returns
- *   not 0  They do.
- *   0      They do not. */
+ *   not 0  They name the same object.
+ *   0      They name different objects. */
 PTL_API int PtlHandleIsEqual(ptl_handle_any_t handle1, ptl_handle_any_t handle2);
 
 /* Names, for messages and logs. They are extensions, with the names that they have in Atos's
@@ -873,7 +877,7 @@ typedef enum ptl_str_type {
 /* Gives the name of a number, such as "PTL_EQ_EMPTY".
  *   rc    a return code, the type of an event, or its ni_fail_type
  *   type  which of these rc is
- * Returns the name, or "Unknown". The text is the library's and stays valid. */
+ * Returns the name, or "Unknown". The text is static. */
 PTL_API const char *PtlToStr(int rc, ptl_str_type_t type);
 
 /* Writes an event as one line of text: the names of its type and failure, and the fields

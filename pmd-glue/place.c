@@ -280,7 +280,7 @@ static bool pid_take(struct place *place, uint32_t pid)
 		kinds_pid_taken();
 		if (!kinds_pid_is_tried())
 			log_error("node: process id %u is in use in %s: choose another, or "
-				  "PTL_PID_ANY",
+				  "let the library choose one",
 				pid, place->path);
 		return false;
 	}

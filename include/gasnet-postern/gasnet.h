@@ -173,7 +173,7 @@ typedef struct {
  *   GASNET_ERR_RESOURCE  The job or Portals cannot be opened; a line on standard error says why. */
 #define gasnet_init(argc, argv)                                                                    \
 	GASNET_POSTERN_INIT(argc, argv, GASNET_POSTERN_SEGMENT, GASNET_CONFIG_STRING)
-/* The name has the mode, so that a program and a library of two modes do not link. */
+/* The symbol contains the mode, so that a program does not link with a library of another mode. */
 #define GASNET_POSTERN_PASTE2(a, b) a##b
 #define GASNET_POSTERN_PASTE(a, b)  GASNET_POSTERN_PASTE2(a, b)
 #define GASNET_POSTERN_NAME(mode)   GASNET_POSTERN_PASTE(gasnet_postern_init_0_, mode)
@@ -181,114 +181,117 @@ typedef struct {
 GASNET_FUNCTION int GASNET_POSTERN_INIT(
 	int *argc, char ***argv, int segment, const char *configuration);
 
-/* Registers the handlers and makes the segment, the memory that long messages, puts and gets of
- * other ranks may name. All ranks call it, and it is a barrier.
- *   table          the handlers, with indices from 128 to 255; an entry with index 0 gets a free
- *                  one, which is written into the table
+/* Registers the handlers and allocates the segment: the memory that long messages, puts and gets of
+ * other ranks may access. All ranks call it, and it is a barrier.
+ *   table          the handlers, with indices from 128 to 255; for an entry with index 0 the
+ *                  library chooses a free index, and writes it into the table
  *   numentries     of the table: 0 to 128
  *   segsize        bytes of this rank's segment, a multiple of GASNET_PAGESIZE; 0: it has none
- *   minheapoffset  bytes that the heap can grow by before it reaches the segment
+ *   minheapoffset  bytes that the heap must be able to grow before it reaches the segment
  * Returns
  *   GASNET_ERR_NOT_INIT  gasnet_init() was not called, or this function was.
- *   GASNET_ERR_BAD_ARG   segsize is no multiple, or more than gasnet_getMaxLocalSegmentSize().
- *   GASNET_ERR_RESOURCE  The table has an index twice or one below 128, or the segment cannot be
- *                        that far from the heap; a line on standard error says which. */
+ *   GASNET_ERR_BAD_ARG   segsize is not a multiple of GASNET_PAGESIZE, or is larger than
+ *                        gasnet_getMaxLocalSegmentSize().
+ *   GASNET_ERR_RESOURCE  The table has an index twice, or one below 128, or the segment cannot be
+ *                        so far from the heap; a line on standard error says which. */
 GASNET_FUNCTION int gasnet_attach(
 	gasnet_handlerentry_t *table, int numentries, uintptr_t segsize, uintptr_t minheapoffset);
 
-/* Ends all ranks. Any rank may call it at any time, also in a handler, and the end of main does.
- * Each rank that is in a call, or comes into one, gets SIGQUIT once, which the program may catch to
- * call gasnet_exit() itself. Ranks that make no calls are ended by the launcher.
- *   exitcode  of the job; if several ranks call at once, it is one of theirs */
+/* Ends all ranks. Any rank may call it at any time, also in a handler; the end of main has the same
+ * effect. Each other rank gets SIGQUIT once, in its current or next call; the program may catch it
+ * and call gasnet_exit() itself. The launcher ends ranks that make no calls.
+ *   exitcode  the exit code of the job; if several ranks call at once, that of one of them */
 GASNET_FUNCTION void gasnet_exit(int exitcode) __attribute__((noreturn));
 
-/* Tells the number of this rank, from 0.
+/* Gets the number of this rank, from 0.
  * Returns the number. */
 GASNET_FUNCTION gasnet_node_t gasnet_mynode(void);
 
-/* Tells how many ranks the job has.
+/* Gets the number of ranks in the job.
  * Returns the number. */
 GASNET_FUNCTION gasnet_node_t gasnet_nodes(void);
 
-/* Tells how large this rank's segment can be. In gasnet_attach() the system may still refuse a part
- * of it; gasnet_getSegmentInfo() tells what was got.
+/* Gets the largest possible size of this rank's segment. gasnet_attach() may get less from the
+ * system; gasnet_getSegmentInfo() returns the real size.
  * Returns a number of bytes, a multiple of GASNET_PAGESIZE. */
 GASNET_FUNCTION uintptr_t gasnet_getMaxLocalSegmentSize(void);
 
-/* Tells how large the segments of all ranks can be: the least of the local sizes.
+/* Gets the largest size that every rank's segment can have: the least of the local sizes.
  * Returns a number of bytes, the same in all ranks. */
 GASNET_FUNCTION uintptr_t gasnet_getMaxGlobalSegmentSize(void);
 
-/* Tells where the ranks' segments are. After gasnet_attach().
- *   table       out: an entry for each rank, as far as numentries goes
+/* Gets the addresses of all ranks' segments. Call it after gasnet_attach().
+ *   table       out: one entry for each rank; at most numentries are written
  *   numentries  1 or more
  * Returns
  *   GASNET_ERR_NOT_INIT  gasnet_attach() was not called.
  *   GASNET_ERR_BAD_ARG   table is NULL, or numentries less than 1. */
 GASNET_FUNCTION int gasnet_getSegmentInfo(gasnet_seginfo_t *table, int numentries);
 
-/* Tells which ranks are on one machine.
- *   table       out: an entry for each rank, as far as numentries goes
+/* Gets the machine of each rank.
+ *   table       out: one entry for each rank; at most numentries are written
  *   numentries  1 or more
  * Returns
  *   GASNET_ERR_NOT_INIT  gasnet_init() was not called.
  *   GASNET_ERR_BAD_ARG   table is NULL, or numentries less than 1. */
 GASNET_FUNCTION int gasnet_getNodeInfo(gasnet_nodeinfo_t *table, int numentries);
 
-/* Looks a variable of the environment up.
- * Returns its value, which must not be changed; NULL: it is not set, or the program has more rights
- * than its user. */
+/* Gets the value of an environment variable.
+ * Returns the value, which must not be changed, or NULL: the variable is not set, or the program
+ * runs with more privileges than its user has. */
 GASNET_FUNCTION char *gasnet_getenv(const char *name);
 
-/* Names an error, at any time.
+/* Gets the name of an error. May be called at any time.
  * Returns a name such as "GASNET_ERR_BAD_ARG"; never NULL. */
 GASNET_FUNCTION const char *gasnet_ErrorName(int code);
 
-/* Says what an error means, at any time.
+/* Gets the meaning of an error. May be called at any time.
  * Returns a few words; never NULL. */
 GASNET_FUNCTION const char *gasnet_ErrorDesc(int code);
 
 /* --- Active messages
- * Handlers run in the calls of GASNet and not beside the program. A handler may call
- * gasnet_mynode(), gasnet_nodes(), gasnet_AMGetMsgSource(), gasnet_exit() and the locks, and that
- * of a request may reply once. A message for an index that its target has not registered, or for
- * memory outside of the segment, ends the job after a line. */
+ * Handlers run inside calls of GASNet, never concurrently with the program's thread. A handler may
+ * call gasnet_mynode(), gasnet_nodes(), gasnet_AMGetMsgSource(), gasnet_exit() and the lock
+ * functions; the handler of a request may reply once. A message for an index that its target has
+ * not registered, or for memory outside of the segment, ends the job with an error line. */
 
-/* Tells how many arguments a message can have.
+/* Gets the largest number of arguments of a message.
  * Returns 16. */
 GASNET_FUNCTION size_t gasnet_AMMaxArgs(void);
 
-/* Tells how many bytes a medium message can have.
+/* Gets the largest size of a medium message, in bytes.
  * Returns 2048. */
 GASNET_FUNCTION size_t gasnet_AMMaxMedium(void);
 
-/* Tells how many bytes a long message can have.
+/* Gets the largest size of a long message, in bytes.
  * Returns 1073741824. */
 GASNET_FUNCTION size_t gasnet_AMMaxLongRequest(void);
 GASNET_FUNCTION size_t gasnet_AMMaxLongReply(void);
 
-/* Tells a handler which rank has sent its message.
- *   token   what the handler got
+/* Gets the rank that has sent a handler's message.
+ *   token   the token that the handler got
  *   source  out: the rank
  * Returns
  *   GASNET_ERR_BAD_ARG  A pointer is NULL. */
 GASNET_FUNCTION int gasnet_AMGetMsgSource(gasnet_token_t token, gasnet_node_t *source);
 
-/* Takes the messages that have come, and runs their handlers.
+/* Receives the messages that have arrived, and runs their handlers.
  * Returns
  *   GASNET_ERR_NOT_INIT  gasnet_attach() was not called. */
 GASNET_FUNCTION int gasnet_AMPoll(void);
 
-/* Says how this rank's threads wait.
- *   mode  GASNET_WAIT_SPIN: a thread spins for ever; GASNET_WAIT_BLOCK: it sleeps at once until
- *         something comes; GASNET_WAIT_SPINBLOCK, the default: it spins for some 20 us first
+/* Sets how this rank's threads wait.
+ *   mode  GASNET_WAIT_SPIN: a thread spins without limit; GASNET_WAIT_BLOCK: it sleeps at once
+ *         until a message arrives; GASNET_WAIT_SPINBLOCK, the default: it spins for some 20 us
+ *         first
  * Returns
- *   GASNET_ERR_BAD_ARG  There is no such mode. */
+ *   GASNET_ERR_BAD_ARG  mode is not valid. */
 GASNET_FUNCTION int gasnet_set_waitmode(int mode);
 
-/* Sends a request that has arguments alone: the handler is void handler(gasnet_token_t token,
- * ...). The call may wait for room at the target, and runs handlers meanwhile. With the number of
- * arguments in its name, 0 to 16, the function has them at its end; without, numargs tells it.
+/* Sends a request that has only arguments: the handler is void handler(gasnet_token_t token, ...).
+ * The call may wait for room at the target, and runs handlers meanwhile. A function with a number
+ * in its name, 0 to 16, takes that many arguments at its end. The function without one takes the
+ * number in numargs.
  *   dest     the rank, which may be this one
  *   handler  its index there
  *   numargs  number of arguments, 0 to 16, which are gasnet_handlerarg_t
@@ -298,10 +301,11 @@ GASNET_FUNCTION int gasnet_set_waitmode(int mode);
 GASNET_FUNCTION int gasnet_AMRequestShort(
 	gasnet_node_t dest, gasnet_handler_t handler, int numargs, ...);
 
-/* Sends a request with bytes, which the handler gets in a buffer that is gone when it returns:
+/* Sends a request with data, which the handler gets in a buffer that is valid until it returns:
  * void handler(gasnet_token_t token, void *bytes, size_t nbytes, ...). The buffer is aligned to 16
- * bytes. The call may wait for room at the target, and runs handlers meanwhile. With the number of
- * arguments in its name, 0 to 16, the function has them at its end; without, numargs tells it.
+ * bytes. The call may wait for room at the target, and runs handlers meanwhile. A function with a
+ * number in its name, 0 to 16, takes that many arguments at its end. The function without one takes
+ * the number in numargs.
  *   dest            the rank, which may be this one
  *   handler         its index there
  *   source, nbytes  the bytes, 0 to gasnet_AMMaxMedium(); they may be changed after the call
@@ -312,14 +316,14 @@ GASNET_FUNCTION int gasnet_AMRequestShort(
 GASNET_FUNCTION int gasnet_AMRequestMedium(gasnet_node_t dest, gasnet_handler_t handler,
 	void *source, size_t nbytes, int numargs, ...);
 
-/* Sends a request with bytes that are in the segment of the target before the handler runs: void
- * handler(gasnet_token_t token, void *bytes, size_t nbytes, ...). The call may wait for room at
- * the target, and runs handlers meanwhile. With the number of arguments in its name, 0 to 16, the
- * function has them at its end; without, numargs tells it.
+/* Sends a request with data, which is written into the segment of the target before the handler
+ * runs: void handler(gasnet_token_t token, void *bytes, size_t nbytes, ...). The call may wait for
+ * room at the target, and runs handlers meanwhile. A function with a number in its name, 0 to 16,
+ * takes that many arguments at its end. The function without one takes the number in numargs.
  *   dest            the rank, which may be this one
  *   handler         its index there
  *   source, nbytes  the bytes, 0 to gasnet_AMMaxLongRequest(); they may be changed after the call
- *   dest_addr       where they go, in the segment of rank dest
+ *   dest_addr       the address in the segment of rank dest
  *   numargs         number of arguments, 0 to 16, which are gasnet_handlerarg_t
  * Returns
  *   GASNET_ERR_NOT_INIT  gasnet_attach() was not called.
@@ -327,14 +331,14 @@ GASNET_FUNCTION int gasnet_AMRequestMedium(gasnet_node_t dest, gasnet_handler_t 
 GASNET_FUNCTION int gasnet_AMRequestLong(gasnet_node_t dest, gasnet_handler_t handler, void *source,
 	size_t nbytes, void *dest_addr, int numargs, ...);
 
-/* Sends a long request and does not wait until its source may be changed: its handler must reply,
- * and the source must stay until the handler of that reply runs. The call may wait for room at the
- * target, and runs handlers meanwhile. With the number of arguments in its name, 0 to 16, the
- * function has them at its end; without, numargs tells it.
+/* Sends a long request without waiting until the source may be changed. The request's handler must
+ * reply, and the source must not change until the handler of that reply runs. The call may wait for
+ * room at the target, and runs handlers meanwhile. A function with a number in its name, 0 to 16,
+ * takes that many arguments at its end. The function without one takes the number in numargs.
  *   dest            the rank, which may be this one
  *   handler         its index there
- *   source, nbytes  the bytes, which must stay until the reply's handler runs
- *   dest_addr       where they go, in the segment of rank dest
+ *   source, nbytes  the bytes, which must not change until the reply's handler runs
+ *   dest_addr       the address in the segment of rank dest
  *   numargs         number of arguments, 0 to 16, which are gasnet_handlerarg_t
  * Returns
  *   GASNET_ERR_NOT_INIT  gasnet_attach() was not called.
@@ -342,44 +346,45 @@ GASNET_FUNCTION int gasnet_AMRequestLong(gasnet_node_t dest, gasnet_handler_t ha
 GASNET_FUNCTION int gasnet_AMRequestLongAsync(gasnet_node_t dest, gasnet_handler_t handler,
 	void *source, size_t nbytes, void *dest_addr, int numargs, ...);
 
-/* Replies with arguments alone, in the handler of a request. With the number of arguments in its
- * name, 0 to 16, the function has them at its end; without, numargs tells it.
- *   token    what the handler got
+/* Replies with only arguments, in the handler of a request. A function with a number in its name, 0
+ * to 16, takes that many arguments at its end. The function without one takes the number in
+ * numargs.
+ *   token    the token that the handler got
  *   handler  its index there
  *   numargs  number of arguments, 0 to 16, which are gasnet_handlerarg_t
  * Returns
  *   GASNET_ERR_NOT_INIT  gasnet_attach() was not called.
- *   GASNET_ERR_BAD_ARG   The token is of no request, or a reply has been sent, or numargs is not 0
- *                        to 16. */
+ *   GASNET_ERR_BAD_ARG   The token is not that of a request, or a reply has been sent already, or
+ *                        numargs is not 0 to 16. */
 GASNET_FUNCTION int gasnet_AMReplyShort(
 	gasnet_token_t token, gasnet_handler_t handler, int numargs, ...);
 
-/* Replies with bytes, which the handler gets in a buffer that is gone when it returns, in the
- * handler of a request. With the number of arguments in its name, 0 to 16, the function has them
- * at its end; without, numargs tells it.
- *   token           what the handler got
+/* Replies with data, in the handler of a request. The reply's handler gets the data in a buffer
+ * that is valid until it returns. A function with a number in its name, 0 to 16, takes that many
+ * arguments at its end. The function without one takes the number in numargs.
+ *   token           the token that the handler got
  *   handler         its index there
  *   source, nbytes  the bytes, 0 to gasnet_AMMaxMedium(); they may be changed after the call
  *   numargs         number of arguments, 0 to 16, which are gasnet_handlerarg_t
  * Returns
  *   GASNET_ERR_NOT_INIT  gasnet_attach() was not called.
- *   GASNET_ERR_BAD_ARG   The token is of no request, or a reply has been sent, or nbytes is too
- *                        large, or numargs is not 0 to 16. */
+ *   GASNET_ERR_BAD_ARG   The token is not that of a request, or a reply has been sent already, or
+ *                        nbytes is too large, or numargs is not 0 to 16. */
 GASNET_FUNCTION int gasnet_AMReplyMedium(gasnet_token_t token, gasnet_handler_t handler,
 	void *source, size_t nbytes, int numargs, ...);
 
-/* Replies with bytes that are in the segment of the requester before the handler runs, in the
- * handler of a request. With the number of arguments in its name, 0 to 16, the function has them
- * at its end; without, numargs tells it.
- *   token           what the handler got
+/* Replies with data, in the handler of a request. The data is written into the segment of the
+ * requester before the reply's handler runs. A function with a number in its name, 0 to 16, takes
+ * that many arguments at its end. The function without one takes the number in numargs.
+ *   token           the token that the handler got
  *   handler         its index there
  *   source, nbytes  the bytes, 0 to gasnet_AMMaxLongReply(); they may be changed after the call
- *   dest_addr       where they go, in the segment of the requester
+ *   dest_addr       the address in the segment of the requester
  *   numargs         number of arguments, 0 to 16, which are gasnet_handlerarg_t
  * Returns
  *   GASNET_ERR_NOT_INIT  gasnet_attach() was not called.
- *   GASNET_ERR_BAD_ARG   The token is of no request, or a reply has been sent, or nbytes is too
- *                        large, or numargs is not 0 to 16. */
+ *   GASNET_ERR_BAD_ARG   The token is not that of a request, or a reply has been sent already, or
+ *                        nbytes is too large, or numargs is not 0 to 16. */
 GASNET_FUNCTION int gasnet_AMReplyLong(gasnet_token_t token, gasnet_handler_t handler, void *source,
 	size_t nbytes, void *dest_addr, int numargs, ...);
 
@@ -498,8 +503,8 @@ GASNET_POSTERN_AM(14)
 GASNET_POSTERN_AM(15)
 GASNET_POSTERN_AM(16)
 
-/* Runs handlers until a condition holds that handlers change.
- *   condition  an expression, which is looked at again and again
+/* Runs handlers until a condition is true.
+ *   condition  an expression that handlers change; it is evaluated repeatedly
  * macro void GASNET_BLOCKUNTIL(condition); */
 GASNET_FUNCTION void gasnet_postern_wait(unsigned *tries);
 #define GASNET_BLOCKUNTIL(condition)                                                               \
@@ -511,11 +516,11 @@ GASNET_FUNCTION void gasnet_postern_wait(unsigned *tries);
 	} while (0)
 
 /* --- Locks
- * Handlers may take these locks. A thread that holds one makes no call that sends or polls. With
- * GASNET_SEQ locks do nothing. */
+ * Handlers may take these locks. A thread that holds one must not make a call that sends or polls.
+ * With GASNET_SEQ locks do nothing. */
 
-/* Begins and ends a section in which no handler interrupts the thread. None ever does, so these do
- * nothing.
+/* Begins and ends a section in which no handler interrupts the thread. Handlers never interrupt a
+ * thread here, so these do nothing.
  * macro void gasnet_hold_interrupts(void);
  * macro void gasnet_resume_interrupts(void); */
 #define gasnet_hold_interrupts()   ((void)0)
@@ -533,10 +538,10 @@ typedef struct {
 /* Makes a lock, as the initialiser GASNET_HSL_INITIALIZER does. */
 GASNET_FUNCTION void gasnet_hsl_init(gasnet_hsl_t *hsl);
 
-/* Ends the use of a lock, which no thread holds. */
+/* Destroys a lock that no thread holds. */
 GASNET_FUNCTION void gasnet_hsl_destroy(gasnet_hsl_t *hsl);
 
-/* Takes a lock, when the thread that holds it has released it. */
+/* Takes a lock. If another thread holds it, waits until it is released. */
 GASNET_FUNCTION void gasnet_hsl_lock(gasnet_hsl_t *hsl);
 
 /* Releases a lock. */
@@ -566,9 +571,9 @@ static __inline__ int gasnet_hsl_trylock(gasnet_hsl_t *hsl)
 #endif
 
 /* --- Puts and gets
- * The remote address is in the segment of rank node, which may be this one; the local one is
- * anywhere. Any alignment will do. A put or get outside of the segment, or one that fails, ends the
- * job after a line. */
+ * The remote address is in the segment of rank node, which may be this rank; the local address may
+ * be anywhere. Addresses need no alignment. A put or get outside of the segment, or one that fails,
+ * ends the job with an error line. */
 
 /* Puts bytes into the segment of a rank, and returns when they are there.
  *   dest         the remote address
@@ -585,11 +590,11 @@ GASNET_FUNCTION void gasnet_get(void *dest, gasnet_node_t node, void *src, size_
 #define gasnet_get_bulk gasnet_get
 
 /* Sets bytes in the segment of a rank, and returns when they are set.
- *   val  the value of each of them */
+ *   val  the value of each byte */
 GASNET_FUNCTION void gasnet_memset(gasnet_node_t node, void *dest, int val, size_t nbytes);
 
 /* Puts a value into the segment of a rank, and returns when it is there.
- *   nbytes  1 to 8: as many low bytes of the value */
+ *   nbytes  1 to 8: the number of low bytes of the value */
 GASNET_FUNCTION void gasnet_put_val(
 	gasnet_node_t node, void *dest, gasnet_register_value_t value, size_t nbytes);
 
@@ -599,13 +604,13 @@ GASNET_FUNCTION void gasnet_put_val(
 GASNET_FUNCTION gasnet_register_value_t gasnet_get_val(
 	gasnet_node_t node, void *src, size_t nbytes);
 
-/* Begins a put, which is done when its handle is synchronised. The source may be changed after the
- * call.
+/* Begins a put, which is complete when its handle is synchronised. The source may be changed after
+ * the call.
  * Returns a handle, which this thread synchronises once; GASNET_INVALID_HANDLE: it is done. */
 GASNET_FUNCTION gasnet_handle_t gasnet_put_nb(
 	gasnet_node_t node, void *dest, void *src, size_t nbytes);
 
-/* Begins a put whose source must stay until its handle is synchronised.
+/* Begins a put whose source must not change until its handle is synchronised.
  * Returns a handle, which this thread synchronises once; GASNET_INVALID_HANDLE: it is done. */
 GASNET_FUNCTION gasnet_handle_t gasnet_put_nb_bulk(
 	gasnet_node_t node, void *dest, void *src, size_t nbytes);
@@ -618,20 +623,20 @@ GASNET_FUNCTION gasnet_handle_t gasnet_get_nb(
 #define gasnet_get_nb_bulk gasnet_get_nb
 
 /* Begins to set bytes, which is done when its handle is synchronised.
- *   val  the value of each of them
+ *   val  the value of each byte
  * Returns a handle, which this thread synchronises once; GASNET_INVALID_HANDLE: it is done. */
 GASNET_FUNCTION gasnet_handle_t gasnet_memset_nb(
 	gasnet_node_t node, void *dest, int val, size_t nbytes);
 
 /* Begins to put a value, which is done when its handle is synchronised.
- *   nbytes  1 to 8: as many low bytes of the value
+ *   nbytes  1 to 8: the number of low bytes of the value
  * Returns a handle, which this thread synchronises once; GASNET_INVALID_HANDLE: it is done. */
 GASNET_FUNCTION gasnet_handle_t gasnet_put_nb_val(
 	gasnet_node_t node, void *dest, gasnet_register_value_t value, size_t nbytes);
 
-/* Begins to get a value, for which gasnet_wait_syncnb_valget() waits.
+/* Begins to get a value. gasnet_wait_syncnb_valget() waits for it.
  *   nbytes  1 to 8
- * Returns a handle of its own kind, which this thread synchronises once. */
+ * Returns a gasnet_valget_handle_t, which this thread synchronises once. */
 GASNET_FUNCTION gasnet_valget_handle_t gasnet_get_nb_val(
 	gasnet_node_t node, void *src, size_t nbytes);
 
@@ -639,7 +644,7 @@ GASNET_FUNCTION gasnet_valget_handle_t gasnet_get_nb_val(
  * the call. */
 GASNET_FUNCTION void gasnet_put_nbi(gasnet_node_t node, void *dest, void *src, size_t nbytes);
 
-/* Begins an implicit put whose source must stay until it is synchronised. */
+/* Begins an implicit put whose source must not change until it is synchronised. */
 GASNET_FUNCTION void gasnet_put_nbi_bulk(gasnet_node_t node, void *dest, void *src, size_t nbytes);
 
 /* Begins a get that belongs to the thread's implicit operations.
@@ -647,12 +652,12 @@ GASNET_FUNCTION void gasnet_put_nbi_bulk(gasnet_node_t node, void *dest, void *s
 GASNET_FUNCTION void gasnet_get_nbi(void *dest, gasnet_node_t node, void *src, size_t nbytes);
 #define gasnet_get_nbi_bulk gasnet_get_nbi
 
-/* Begins to set bytes; it counts as a put among the thread's implicit operations.
- *   val  the value of each of them */
+/* Begins to set bytes. It is an implicit put of this thread.
+ *   val  the value of each byte */
 GASNET_FUNCTION void gasnet_memset_nbi(gasnet_node_t node, void *dest, int val, size_t nbytes);
 
-/* Begins to put a value, as one of the thread's implicit operations.
- *   nbytes  1 to 8: as many low bytes of the value */
+/* Begins to put a value. It is an implicit put of this thread.
+ *   nbytes  1 to 8: the number of low bytes of the value */
 GASNET_FUNCTION void gasnet_put_nbi_val(
 	gasnet_node_t node, void *dest, gasnet_register_value_t value, size_t nbytes);
 
@@ -666,7 +671,7 @@ GASNET_FUNCTION void gasnet_wait_syncnb(gasnet_handle_t handle);
 /* Synchronises an operation if it is done.
  *   handle  may be GASNET_INVALID_HANDLE
  * Returns
- *   GASNET_OK             It is done, and the handle is used up.
+ *   GASNET_OK             It is complete; the handle is no longer valid.
  *   GASNET_ERR_NOT_READY  It is not done. */
 GASNET_FUNCTION int gasnet_try_syncnb(gasnet_handle_t handle);
 
@@ -686,7 +691,7 @@ GASNET_FUNCTION int gasnet_try_syncnb_all(gasnet_handle_t *handles, size_t count
  *   handles, count  the operations; handles that are done become GASNET_INVALID_HANDLE */
 GASNET_FUNCTION void gasnet_wait_syncnb_some(gasnet_handle_t *handles, size_t count);
 
-/* Synchronises those operations that are done, of which one is enough.
+/* Synchronises those operations that are done. One is enough for success.
  *   handles, count  the operations; handles that are done become GASNET_INVALID_HANDLE
  * Returns
  *   GASNET_OK             At least one is done, or no handle is valid.
@@ -702,7 +707,7 @@ GASNET_FUNCTION void gasnet_wait_syncnbi_puts(void);
 GASNET_FUNCTION void gasnet_wait_syncnbi_gets(void);
 GASNET_FUNCTION void gasnet_wait_syncnbi_all(void);
 
-/* Says whether the implicit operations of this thread are done: puts, gets or both.
+/* Checks whether the implicit operations of this thread are done: puts, gets or both.
  * Returns
  *   GASNET_OK             They are done.
  *   GASNET_ERR_NOT_READY  At least one is not done. */
@@ -710,20 +715,22 @@ GASNET_FUNCTION int gasnet_try_syncnbi_puts(void);
 GASNET_FUNCTION int gasnet_try_syncnbi_gets(void);
 GASNET_FUNCTION int gasnet_try_syncnbi_all(void);
 
-/* Begins an access region: until gasnet_end_nbi_accessregion() implicit operations of this thread
- * belong to its handle instead. Regions are not nested. */
+/* Begins an access region: until gasnet_end_nbi_accessregion() the implicit operations of this
+ * thread belong to the region's handle. Regions do not nest. */
 GASNET_FUNCTION void gasnet_begin_nbi_accessregion(void);
 
 /* Ends the access region.
- * Returns a handle of all operations that were begun in it; GASNET_INVALID_HANDLE: they are done.
+ * Returns a handle for all operations that were begun in the region; GASNET_INVALID_HANDLE: they
+ * are done.
  */
 GASNET_FUNCTION gasnet_handle_t gasnet_end_nbi_accessregion(void);
 
 /* --- Barriers
- * One thread of a rank at a time is in these calls. A wait or try without a notify, or two notifies
- * in a row, end the job after a line. They do not complete messages, puts or gets. */
+ * Only one thread of a rank may be in these calls at a time. A wait or try without a notify, or two
+ * notifies in a row, end the job with an error line. A barrier does not complete messages, puts or
+ * gets. */
 
-/* Enters a barrier. Portals passes it on while the program computes.
+/* Enters a barrier, which progresses while the program computes.
  *   id     its name
  *   flags  0; GASNET_BARRIERFLAG_ANONYMOUS: this rank matches every id;
  *          GASNET_BARRIERFLAG_MISMATCH: no rank's wait matches */
@@ -750,16 +757,16 @@ GASNET_FUNCTION int gasnet_barrier_try(int id, int flags);
  *   GASNET_ERR_BARRIER_MISMATCH  As gasnet_barrier_wait(). */
 GASNET_FUNCTION int gasnet_barrier(int id, int flags);
 
-/* Tells the name of the last barrier, after one that returned GASNET_OK.
- *   id  out: the name, if there is one
- * Returns 0 if at least one rank named it; 1 if all ranks were anonymous. */
+/* Gets the id of the last barrier, if that returned GASNET_OK.
+ *   id  out: the id, if there is one
+ * Returns 0 if at least one rank gave an id; 1 if all ranks were anonymous. */
 GASNET_FUNCTION int gasnet_barrier_result(int *id);
 
 /* --- Threads
- * They need not be registered, and these macros are optional. */
+ * Threads need not be registered, and these macros are optional. */
 
-/* Keep what a thread knows of itself, which is nothing here. GASNET_POST_THREADINFO and
- * GASNET_BEGIN_FUNCTION stand at the very beginning of a block, before declarations.
+/* Keep data of a thread; here there is none. GASNET_POST_THREADINFO and GASNET_BEGIN_FUNCTION stand
+ * at the very beginning of a block, before declarations.
  * macro gasnet_threadinfo_t GASNET_GET_THREADINFO(void);
  * macro void GASNET_POST_THREADINFO(gasnet_threadinfo_t info);
  * macro void GASNET_BEGIN_FUNCTION(void);

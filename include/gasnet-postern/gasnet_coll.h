@@ -37,48 +37,49 @@ typedef struct {
 #define GASNET_COLL_SRC_IN_SEGMENT 2048
 
 /* --- Collectives
- * All ranks call them in the same order, with the same nbytes and flags, one thread of each, and
- * they return when this rank's part is done. team is GASNET_TEAM_ALL. flags has one of
+ * All ranks call them in the same order and with the same nbytes and flags, one thread of each
+ * rank. A call returns when this rank's part is complete. team is GASNET_TEAM_ALL. flags has one of
  * GASNET_COLL_IN_NOSYNC, _IN_MYSYNC and _IN_ALLSYNC, one of GASNET_COLL_OUT_NOSYNC, _OUT_MYSYNC and
- * _OUT_ALLSYNC, and GASNET_COLL_SINGLE or _LOCAL. With _IN_ALLSYNC nothing begins before all ranks
- * have come, with _OUT_ALLSYNC no rank returns before all are done. Memory may be anywhere. */
+ * _OUT_ALLSYNC, and GASNET_COLL_SINGLE or _LOCAL. With _IN_ALLSYNC no data moves before all ranks
+ * have made the call; with _OUT_ALLSYNC no rank returns before all ranks are done. Memory may be
+ * anywhere. */
 
 /* Prepares the collectives of a rank.
- *   images, my_image  NULL and 0: each rank takes part once
- *   table, count      of functions, which are ignored
+ *   images, my_image  NULL and 0: one image for each rank
+ *   table, count      a table of functions, which is ignored
  *   flags             0 */
 GASNET_FUNCTION void gasnet_coll_init(const gasnet_image_t images[], gasnet_image_t my_image,
 	gasnet_coll_fn_entry_t table[], size_t count, int flags);
 
-/* Gives all ranks what one has.
- *   dst          where nbytes go, in each rank
- *   root         the rank that has them
- *   src, nbytes  its bytes, which may be at dst */
+/* Copies the data of one rank to all ranks.
+ *   dst          the destination of nbytes, in each rank
+ *   root         the rank that has the data
+ *   src, nbytes  the data, which may be at dst */
 GASNET_FUNCTION void gasnet_coll_broadcast(gasnet_team_handle_t team, void *dst,
 	gasnet_image_t root, void *src, size_t nbytes, int flags);
 
-/* Gives each rank a part of what one has.
- *   dst          where nbytes go, in each rank
- *   root         the rank that has them
- *   src, nbytes  its bytes: nbytes for each rank */
+/* Copies a part of the data of one rank to each rank.
+ *   dst          the destination of nbytes, in each rank
+ *   root         the rank that has the data
+ *   src, nbytes  the data: nbytes for each rank */
 GASNET_FUNCTION void gasnet_coll_scatter(gasnet_team_handle_t team, void *dst, gasnet_image_t root,
 	void *src, size_t nbytes, int flags);
 
-/* Gives one rank what all have.
+/* Copies the data of all ranks to one rank.
  *   root         that rank
- *   dst          there, where nbytes of each rank go, in the order of ranks
+ *   dst          the destination at root: nbytes for each rank, in the order of ranks
  *   src, nbytes  the bytes of each rank */
 GASNET_FUNCTION void gasnet_coll_gather(gasnet_team_handle_t team, gasnet_image_t root, void *dst,
 	void *src, size_t nbytes, int flags);
 
-/* Gives all ranks what all have.
- *   dst          where nbytes of each rank go, in the order of ranks
+/* Copies the data of all ranks to all ranks.
+ *   dst          the destination: nbytes for each rank, in the order of ranks
  *   src, nbytes  the bytes of each rank */
 GASNET_FUNCTION void gasnet_coll_gather_all(
 	gasnet_team_handle_t team, void *dst, void *src, size_t nbytes, int flags);
 
-/* Gives each rank a part of what each has.
- *   dst          where nbytes of each rank go, in the order of ranks
+/* Copies to each rank a part of the data of each rank.
+ *   dst          the destination: nbytes for each rank, in the order of ranks
  *   src, nbytes  the bytes of each rank: nbytes for each rank */
 GASNET_FUNCTION void gasnet_coll_exchange(
 	gasnet_team_handle_t team, void *dst, void *src, size_t nbytes, int flags);

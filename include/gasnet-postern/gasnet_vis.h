@@ -18,14 +18,15 @@ typedef struct {
 
 /* --- Transfers of pieces
  * The remote pieces are in the segment of one rank, which may be this one. The pieces that are
- * written do not overlap. Bytes go in the order of the pieces, whose bounds need not be the same on
- * both sides. Lists and strides may be changed after the call, and the source of a put after it is
- * synchronised: the function with nb in its name returns a handle, that with nbi belongs to the
- * thread's implicit operations, and the other one returns when all is done. */
+ * written must not overlap. Bytes are copied in the order of the pieces; the pieces of the two
+ * sides may differ in size. The function with nb in its name returns a handle; the transfer with
+ * nbi in its name is an implicit operation of the thread; the third function returns when the
+ * transfer is complete. Lists and strides may be changed after the call, the source of a put after
+ * the put is synchronised. */
 
 /* Puts ranges of memory into ranges of the segment of a rank.
  *   dstcount, dstlist  the remote ranges
- *   srccount, srclist  the local ranges, with as many bytes */
+ *   srccount, srclist  the local ranges, with the same number of bytes */
 GASNET_FUNCTION void gasnet_putv_bulk(gasnet_node_t node, size_t dstcount,
 	gasnet_memvec_t const dstlist[], size_t srccount, gasnet_memvec_t const srclist[]);
 GASNET_FUNCTION gasnet_handle_t gasnet_putv_nb_bulk(gasnet_node_t node, size_t dstcount,
@@ -35,7 +36,7 @@ GASNET_FUNCTION void gasnet_putv_nbi_bulk(gasnet_node_t node, size_t dstcount,
 
 /* Gets ranges of the segment of a rank into ranges of memory.
  *   dstcount, dstlist  the local ranges
- *   srccount, srclist  the remote ranges, with as many bytes */
+ *   srccount, srclist  the remote ranges, with the same number of bytes */
 GASNET_FUNCTION void gasnet_getv_bulk(size_t dstcount, gasnet_memvec_t const dstlist[],
 	gasnet_node_t node, size_t srccount, gasnet_memvec_t const srclist[]);
 GASNET_FUNCTION gasnet_handle_t gasnet_getv_nb_bulk(size_t dstcount,
@@ -47,7 +48,7 @@ GASNET_FUNCTION void gasnet_getv_nbi_bulk(size_t dstcount, gasnet_memvec_t const
 /* Puts pieces of memory to addresses in the segment of a rank; all pieces of a side have one
  * length.
  *   dstcount, dstlist, dstlen  the remote addresses, and the length of each piece
- *   srccount, srclist, srclen  the local ones, with as many bytes in all */
+ *   srccount, srclist, srclen  the local ones; both sides have the same number of bytes in all */
 GASNET_FUNCTION void gasnet_puti_bulk(gasnet_node_t node, size_t dstcount, void *const dstlist[],
 	size_t dstlen, size_t srccount, void *const srclist[], size_t srclen);
 GASNET_FUNCTION gasnet_handle_t gasnet_puti_nb_bulk(gasnet_node_t node, size_t dstcount,
@@ -59,7 +60,7 @@ GASNET_FUNCTION void gasnet_puti_nbi_bulk(gasnet_node_t node, size_t dstcount,
 
 /* Gets pieces from addresses in the segment of a rank; all pieces of a side have one length.
  *   dstcount, dstlist, dstlen  the local addresses, and the length of each piece
- *   srccount, srclist, srclen  the remote ones, with as many bytes in all */
+ *   srccount, srclist, srclen  the remote ones; both sides have the same number of bytes in all */
 GASNET_FUNCTION void gasnet_geti_bulk(size_t dstcount, void *const dstlist[], size_t dstlen,
 	gasnet_node_t node, size_t srccount, void *const srclist[], size_t srclen);
 GASNET_FUNCTION gasnet_handle_t gasnet_geti_nb_bulk(size_t dstcount, void *const dstlist[],
@@ -68,10 +69,12 @@ GASNET_FUNCTION void gasnet_geti_nbi_bulk(size_t dstcount, void *const dstlist[]
 	gasnet_node_t node, size_t srccount, void *const srclist[], size_t srclen);
 
 /* Puts a part of an array, of any number of dimensions, into an array in the segment of a rank.
- *   dstaddr, dststrides    the first remote byte, and for each level the distance of its pieces
- *   srcaddr, srcstrides    the same of the local array
- *   count, stridelevels    count[0] bytes stand together, and count[n] pieces follow each other at
- *                          a distance of strides[n - 1] bytes, for n up to stridelevels */
+ *   dstaddr, dststrides    the first remote byte, and for each level the distance between its
+ *                          pieces, in bytes
+ *   srcaddr, srcstrides    the same for the local array
+ *   count, stridelevels    count[0] is the number of contiguous bytes. For n from 1 to
+ *                          stridelevels, a piece of level n is count[n] pieces of level n - 1, each
+ *                          strides[n - 1] bytes after the one before */
 GASNET_FUNCTION void gasnet_puts_bulk(gasnet_node_t node, void *dstaddr, const size_t dststrides[],
 	void *srcaddr, const size_t srcstrides[], const size_t count[], size_t stridelevels);
 GASNET_FUNCTION gasnet_handle_t gasnet_puts_nb_bulk(gasnet_node_t node, void *dstaddr,
@@ -82,10 +85,12 @@ GASNET_FUNCTION void gasnet_puts_nbi_bulk(gasnet_node_t node, void *dstaddr,
 	size_t stridelevels);
 
 /* Gets a part of an array, of any number of dimensions, from an array in the segment of a rank.
- *   dstaddr, dststrides    the first local byte, and for each level the distance of its pieces
- *   srcaddr, srcstrides    the same of the remote array
- *   count, stridelevels    count[0] bytes stand together, and count[n] pieces follow each other at
- *                          a distance of strides[n - 1] bytes, for n up to stridelevels */
+ *   dstaddr, dststrides    the first local byte, and for each level the distance between its
+ *                          pieces, in bytes
+ *   srcaddr, srcstrides    the same for the remote array
+ *   count, stridelevels    count[0] is the number of contiguous bytes. For n from 1 to
+ *                          stridelevels, a piece of level n is count[n] pieces of level n - 1, each
+ *                          strides[n - 1] bytes after the one before */
 GASNET_FUNCTION void gasnet_gets_bulk(void *dstaddr, const size_t dststrides[], gasnet_node_t node,
 	void *srcaddr, const size_t srcstrides[], const size_t count[], size_t stridelevels);
 GASNET_FUNCTION gasnet_handle_t gasnet_gets_nb_bulk(void *dstaddr, const size_t dststrides[],

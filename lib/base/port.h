@@ -37,9 +37,9 @@ struct port_counters {
 	X(missed, "port_missed", "frames that the device dropped for lack of descriptors")         \
 	X(errors, "port_errors", "frames that the device reported as bad")                         \
 	X(no_mbuf, "port_no_mbuf", "receive buffers that could not be had")                        \
-	X(buffers, "port_buffers", "frame buffers in use now: this one falls as well as rises")    \
-	X(captured, "port_captured", "frames in the capture under way")                            \
-	X(uncaptured, "port_capture_dropped", "frames that the capture under way was too slow for")
+	X(buffers, "port_buffers", "frame buffers in use now (not a count: it also falls)")        \
+	X(captured, "port_captured", "frames in the current capture")                              \
+	X(uncaptured, "port_capture_dropped", "frames that the current capture was too slow for")
 
 /* What a port says of itself, for topics and programs that look inside. */
 struct port_description {

@@ -77,14 +77,13 @@ static const struct setting_row setting_table[SETTING_COUNT] = {
 	[SETTING_IFACE_NAME] =
 		{
 			.description = {"PTL_IFACE_NAME", "node",
-				"The port of each interface, separated by ';': node or node:NAME "
-				"for the processes of this machine, udp, udp:INTERFACE or "
-				"udp:ADDRESS for UDP sockets, which every user may have, the name "
-				"of a kernel interface, a PCI address, loop:NAME for interfaces of "
-				"this "
-				"process, or any DPDK device string. Where no node can be had, a "
-				"process without this setting reaches itself only, after a "
-				"warning."},
+				"The port of each interface, separated by ';'. node or "
+				"node:NAME: the processes of this machine. udp, udp:INTERFACE "
+				"or udp:ADDRESS: UDP sockets, which need no privilege. The name"
+				" of a kernel interface, such as eth1. A PCI address: a card. "
+				"loop:NAME: interfaces of this process. Or any DPDK device "
+				"string. If no node can be used, a process without this setting"
+				" reaches only itself, after a warning."},
 			.trust = TRUST_INTERFACE,
 			.type = TYPE_TEXT,
 			.list = true,
@@ -92,9 +91,9 @@ static const struct setting_row setting_table[SETTING_COUNT] = {
 	[SETTING_NID] =
 		{
 			.description = {"PTL_NID", "",
-				"The node id of each interface, a number or four with dots, "
-				"separated by ';'. If it is empty, the device supplies it, or "
-				"PTL_IP."},
+				"The node id of each interface, a number or four numbers with "
+				"dots, separated by ';'. If it is empty, the device or PTL_IP "
+				"supplies it."},
 			.trust = TRUST_HARMLESS,
 			.type = TYPE_NODE,
 			.list = true,
@@ -105,12 +104,12 @@ static const struct setting_row setting_table[SETTING_COUNT] = {
 	[SETTING_PROGRESS] =
 		{
 			.description = {"PTL_PROGRESS", "auto",
-				"Who moves messages: core, a thread of the library's own; inline, "
-				"the program's own Portals calls; both, these calls, and a thread "
-				"that sleeps meanwhile and looks after messages when the program "
-				"does not call. auto is both on a node, on a kernel interface and "
-				"through posternd, unless PTL_POLL or PTL_POLL_CORE is set, and "
-				"core otherwise."},
+				"How messages progress. core: by a thread of the library; "
+				"inline: during the program's own Portals calls; both: during "
+				"these calls, and by a thread that takes over while the program"
+				" makes no calls; auto: both on a node, on a kernel interface "
+				"and through posternd, unless PTL_POLL or PTL_POLL_CORE is set,"
+				" and core otherwise."},
 			.trust = TRUST_HARMLESS,
 			.type = TYPE_CHOICE,
 			.choices = {"auto", "core", "inline", "both"},
@@ -119,9 +118,10 @@ static const struct setting_row setting_table[SETTING_COUNT] = {
 	[SETTING_POLL] =
 		{
 			.description = {"PTL_POLL", "adaptive",
-				"How the library's thread waits: busy never sleeps, adaptive does "
-				"when something seldom comes soon, interrupt as soon as nothing "
-				"comes and until the device calls."},
+				"How the library's thread waits. busy: it never sleeps; "
+				"adaptive: it spins while frames arrive at short intervals, "
+				"then sleeps; interrupt: it sleeps as soon as there is nothing "
+				"to do, until the device wakes it."},
 			.trust = TRUST_HARMLESS,
 			.type = TYPE_CHOICE,
 			.choices = {"busy", "adaptive", "interrupt"},
@@ -130,8 +130,8 @@ static const struct setting_row setting_table[SETTING_COUNT] = {
 	[SETTING_POLL_CORE] =
 		{
 			.description = {"PTL_POLL_CORE", "",
-				"The CPU for the library's thread of each interface, separated by "
-				"';'; nothing leaves it to the system."},
+				"The CPU for the library's thread of each interface, separated "
+				"by ';'. If it is empty, the system chooses."},
 			.trust = TRUST_HARMLESS,
 			.type = TYPE_NUMBER,
 			.list = true,
@@ -142,9 +142,9 @@ static const struct setting_row setting_table[SETTING_COUNT] = {
 	[SETTING_MTU] =
 		{
 			.description = {"PTL_MTU", "",
-				"Largest frame of each interface in bytes after the Ethernet "
-				"header, separated by ';'; nothing takes what the device has. All "
-				"processes of a node have the same."},
+				"The largest frame of each interface, in bytes after the "
+				"Ethernet header, separated by ';'. If it is empty, the device "
+				"supplies it. All processes of a node have the same."},
 			.trust = TRUST_HARMLESS,
 			.type = TYPE_NUMBER,
 			.list = true,
@@ -155,8 +155,8 @@ static const struct setting_row setting_table[SETTING_COUNT] = {
 	[SETTING_ENCAP] =
 		{
 			.description = {"PTL_ENCAP", "ethernet",
-				"What frames travel in: ethernet, or udp for UDP/IPv4, which "
-				"routers forward and which needs PTL_IP."},
+				"The encapsulation of messages: ethernet, or udp for UDP/IPv4, "
+				"which routers forward and which needs PTL_IP."},
 			.trust = TRUST_HARMLESS,
 			.type = TYPE_CHOICE,
 			.choices = {"ethernet", "udp"},
@@ -165,8 +165,8 @@ static const struct setting_row setting_table[SETTING_COUNT] = {
 	[SETTING_VLAN] =
 		{
 			.description = {"PTL_VLAN", "",
-				"The VLAN whose tag (802.1Q) frames of each interface carry, "
-				"separated by ';'; nothing sends them without."},
+				"The VLAN of each interface, whose tag (802.1Q) its frames "
+				"carry, separated by ';'. If it is empty, frames have no tag."},
 			.trust = TRUST_HARMLESS,
 			.type = TYPE_NUMBER,
 			.list = true,
@@ -212,9 +212,9 @@ static const struct setting_row setting_table[SETTING_COUNT] = {
 	[SETTING_UDP_PORTS] =
 		{
 			.description = {"PTL_UDP_PORTS", "20480-21503",
-				"With PTL_IFACE_NAME=udp, the range of UDP ports in which "
-				"processes have theirs; the same on all hosts. A firewall must let "
-				"them pass."},
+				"With PTL_IFACE_NAME=udp, the range of UDP ports that processes"
+				" use; the same on all hosts. Firewalls must let these ports "
+				"pass."},
 			.trust = TRUST_PORTS,
 			.type = TYPE_RANGE,
 			.remedy = "set it to a range such as 20480-21503",
@@ -232,10 +232,10 @@ static const struct setting_row setting_table[SETTING_COUNT] = {
 	[SETTING_PEER_TIMEOUT] =
 		{
 			.description = {"PTL_PEER_TIMEOUT", "10s",
-				"How long a peer may be silent before it counts as dead and "
-				"operations towards it fail. A process that has ended is missed at "
-				"once on a node, after a second behind posternd, and after 0.1 s "
-				"if it has just closed its interface."},
+				"How long a peer may be silent before it is considered dead and"
+				" operations to it fail. The end of a process is noticed at "
+				"once on a node, after a second behind posternd, and after 0.1 "
+				"s if the process has just closed its interface."},
 			.trust = TRUST_HARMLESS,
 			.type = TYPE_DURATION,
 			.min = PEER_TIMEOUT_MIN,
@@ -245,7 +245,8 @@ static const struct setting_row setting_table[SETTING_COUNT] = {
 	[SETTING_PEERS_MAX] =
 		{
 			.description = {"PTL_PEERS_MAX", "131072",
-				"How many peers one interface keeps in mind at a time."},
+				"The largest number of peers that one interface keeps state of "
+				"at a time."},
 			.trust = TRUST_HARMLESS,
 			.type = TYPE_NUMBER,
 			.min = 1,
@@ -255,7 +256,7 @@ static const struct setting_row setting_table[SETTING_COUNT] = {
 	[SETTING_LIST_MAX] =
 		{
 			.description = {"PTL_LIST_MAX", "1048576",
-				"How many entries one match list may have."},
+				"The largest number of entries of one match list."},
 			.trust = TRUST_HARMLESS,
 			.type = TYPE_NUMBER,
 			.min = 1,
@@ -265,8 +266,8 @@ static const struct setting_row setting_table[SETTING_COUNT] = {
 	[SETTING_EVENT_MEMORY] =
 		{
 			.description = {"PTL_EVENT_MEMORY", "256M",
-				"Memory for all event queues of one interface; only what is used "
-				"is taken from the system."},
+				"Memory for all event queues of one interface. Only the part "
+				"that is used is taken from the system."},
 			.trust = TRUST_HARMLESS,
 			.type = TYPE_SIZE,
 			.min = EVENT_MEMORY_MIN,
@@ -276,8 +277,8 @@ static const struct setting_row setting_table[SETTING_COUNT] = {
 	[SETTING_CHECKSUM] =
 		{
 			.description = {"PTL_CHECKSUM", "auto",
-				"What the checksum of a frame covers: header, full (all of it), or "
-				"auto, full only where the device does "
+				"The part of a frame that its checksum covers. header: the "
+				"headers; full: all of it; auto: full only if the device does "
 				"not protect frames itself."},
 			.trust = TRUST_HARMLESS,
 			.type = TYPE_CHOICE,
@@ -295,16 +296,17 @@ static const struct setting_row setting_table[SETTING_COUNT] = {
 	[SETTING_CAPTURE] =
 		{
 			.description = {"PTL_CAPTURE", "",
-				"The pcapng file that the frames of each interface are captured "
-				"to, separated by ';'; %p in it is the process id, %i the "
-				"interface's number. A file that is there must be this user's."},
+				"The pcapng file for the frames of each interface, separated by"
+				" ';'. %p in it is replaced by the process id, %i by the "
+				"interface's number. An existing file must belong to this user."},
 			.type = TYPE_TEXT,
 			.list = true,
 		},
 	[SETTING_CAPTURE_SNAPLEN] =
 		{
 			.description = {"PTL_CAPTURE_SNAPLEN", "0",
-				"How many bytes of each frame a capture keeps; 0 keeps all."},
+				"The number of bytes of each frame that a capture keeps; 0 "
+				"keeps all."},
 			.trust = TRUST_HARMLESS,
 			.type = TYPE_NUMBER,
 			.min = 0,
@@ -324,10 +326,9 @@ static const struct setting_row setting_table[SETTING_COUNT] = {
 	[SETTING_SHARE] =
 		{
 			.description = {"PTL_SHARE", "",
-				"A name under which DPDK's secondary processes, such as "
-				"dpdk-dumpcap --file-prefix=NAME, join this one; it needs "
-				"hugepages "
-				"and a hugetlbfs."},
+				"A name by which DPDK's secondary processes, such as "
+				"dpdk-dumpcap --file-prefix=NAME, join this process. Needs "
+				"hugepages and a hugetlbfs."},
 			.type = TYPE_TEXT,
 		},
 	[SETTING_EAL_ARGS] =
@@ -348,8 +349,9 @@ static const struct setting_row setting_table[SETTING_COUNT] = {
 	[SETTING_LOG_LEVEL] =
 		{
 			.description = {"PTL_LOG_LEVEL", "warning",
-				"What is written to standard error: error, warning, info or debug, "
-				"each with those before it."},
+				"The least important messages that are written to standard "
+				"error: error, warning, info or debug. More important ones are "
+				"written, too."},
 			/* in the order of enum log_level */
 			.trust = TRUST_HARMLESS,
 			.type = TYPE_CHOICE,

@@ -11,32 +11,32 @@
 /* Reasons of the engine's own to drop a message: X(name, help). Their sum is the drop count of
  * 4.2. */
 #define ENGINE_DROPS(X)                                                                            \
-	X(dropped_no_space, "messages for a space that does not exist")                            \
+	X(dropped_no_space, "messages for an interface of the process that does not exist")        \
 	X(dropped_no_portal, "messages for a Portal index that does not exist")                    \
-	X(dropped_bad_cookie, "messages whose cookie is no access control entry")                  \
-	X(dropped_access_denied, "messages that access control did not admit")                     \
+	X(dropped_bad_cookie, "messages whose cookie names no access control entry")               \
+	X(dropped_access_denied, "messages that access control refused")                           \
 	X(dropped_no_match, "messages that no match entry's descriptor accepted")                  \
 	X(dropped_bad_message, "messages whose header is not well-formed")                         \
-	X(dropped_two_sided, "two-sided messages of kinds 14 to 17, which no space takes")         \
-	X(dropped_late_ack, "acknowledgements whose descriptor or queue is gone")                  \
-	X(dropped_late_reply, "replies whose descriptor is gone")                                  \
+	X(dropped_two_sided, "two-sided messages of kinds 14 to 17, which no interface accepts")   \
+	X(dropped_late_ack, "acknowledgements whose descriptor or queue was released")             \
+	X(dropped_late_reply, "replies whose descriptor was released")                             \
 	X(dropped_disabled, "messages for a Portal that is disabled")                              \
-	X(dropped_no_header, "messages to the second tier for which no header was left, or none "  \
-			     "of the sender's share")                                              \
-	X(dropped_permission, "messages to an entry that is for another user")                     \
-	X(dropped_operation, "messages to an entry that is for other operations")                  \
+	X(dropped_no_header, "unexpected messages without a free header, or without one in the "   \
+			     "sender's share")                                                     \
+	X(dropped_permission, "messages to an entry of another user")                              \
+	X(dropped_operation, "messages to an entry that does not permit the operation")            \
 	X(dropped_no_memory_operation,                                                             \
-		"messages for which no operation could be had, or whose sender has its share")
+		"messages without a free operation, or without one in the sender's share")
 
 #define ENGINE_COUNTERS(X)                                                                         \
 	X(puts_received, "puts accepted")                                                          \
 	X(gets_received, "gets accepted")                                                          \
-	X(acks_delivered, "Portals acknowledgements logged")                                       \
+	X(acks_delivered, "Portals acknowledgements logged as events")                             \
 	X(replies_received, "replies accepted")                                                    \
-	X(greetings_dropped, "greetings of processes whose node has its share of those that wait") \
-	X(refusals_late, "refusals of gets that had ended, or never were")                         \
+	X(greetings_dropped, "connection requests beyond the share of the sender's node")          \
+	X(refusals_late, "refusals of gets that had ended or did not exist")                       \
 	X(commands, "commands taken from the ring")                                                \
-	X(triggers_lost, "commands to wait for a counter for which there was no memory")           \
+	X(triggers_lost, "triggered operations that were dropped for lack of memory")              \
 	X(commands_stale, "commands whose object another thread had unlinked")                     \
 	X(events_logged, "events written to queues")                                               \
 	X(events_lost, "events lost because a queue was full")                                     \

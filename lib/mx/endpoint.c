@@ -444,7 +444,9 @@ static const char *open_text(mx_return_t code)
 {
 	switch (code) {
 	case MX_BUSY:
-		return "an endpoint of this id is open; close it or use another id";
+		return "an endpoint of this id is open on this board, in this program or another; "
+		       "use another id or MX_ANY_ENDPOINT, or, on a network interface, give each "
+		       "program a PTL_MX_HOSTNAME and a PTL_NID of its own";
 	case MX_NO_RESOURCES:
 		return "there is not enough memory, or the process has 32 endpoints; close some";
 	case MX_BAD_PARAM_NAME:

@@ -59,6 +59,15 @@ class Hello(programs.Case):
         waits.kill()
         self.assertRegex(self.finish(waits)[2], f"of user {programs.OTHER_USER} .*run both programs as one user, as two-sided messages")
 
+    def test_an_endpoint_of_mx_that_is_open_says_what_to_set(self):
+        node = self.node(PTL_MX_HOSTNAME="here")
+        self.await_line(self.start("examples/pingpong_mx", **node), "here:0")
+        done = programs.run("examples/pingpong_mx", **node)
+        self.assertEqual(done.returncode, 255)
+        self.assertIn("an endpoint of this id is open on this board", done.stderr)
+        self.assertIn("give each program a PTL_MX_HOSTNAME and a PTL_NID of its own", done.stderr)
+        self.assertNotIn("PTL_PID_ANY", done.stderr)
+
     def test_a_greeting_that_nobody_takes_is_told(self):
         self.server()
         done = programs.run("examples/hello", "send", "1:1", **self.node())

@@ -493,7 +493,7 @@ static void rendezvous_open__refuses_a_process_id_in_use(void **state)
 	assert_null(rendezvous_at(NULL, 7));
 	snprintf(sentence, sizeof(sentence),
 		"node: process id 7 is in use in %s/postern/default: choose another, or "
-		"PTL_PID_ANY",
+		"let the library choose one",
 		runtime);
 	assert_string_equal(log_last_error(), sentence);
 	/* In another rendezvous it is free. */
