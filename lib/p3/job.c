@@ -134,7 +134,8 @@ static int job_join(const struct member *member)
 		return PTL_FAIL;
 	if (!addresses_make(member))
 		return PTL_NOSPACE;
-	job.drive = member->drives ? interfaces_drive : NULL;
+	/* A helper serves the others while this thread sleeps until the launcher speaks. */
+	job.drive = member->drives && !member->is_helped ? interfaces_drive : NULL;
 	if (!job_succeeds(job_meet(&job, &member->card))) {
 		job_close(&job);
 		job_end();

@@ -3,13 +3,18 @@
  * and all other ranks are in a barrier.
  *
  * ends kill, ends exit, ends leave: its rank 1 is killed, exits with code 9, or leaves the job and
- * ends while all others are in a barrier. */
+ * ends while all others are in a barrier.
+ *
+ * ends late: its rank 1 comes to the barrier two seconds after the others, which say how often they
+ * slept meanwhile. */
 #include <ctype.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <portals.h>
@@ -32,6 +37,28 @@ static void rank_end(const char *how)
 		_exit(postern_job_leave() == PTL_OK ? 0 : 3);
 }
 
+/* Of all threads. */
+static long sleeps(void)
+{
+	struct rusage usage;
+
+	getrusage(RUSAGE_SELF, &usage);
+	return usage.ru_nvcsw;
+}
+
+static int come_late(bool late)
+{
+	long before = sleeps();
+
+	if (late)
+		sleep(2);
+	if (postern_job_barrier() != PTL_OK)
+		return 4;
+	if (!late)
+		printf("slept %ld times\n", sleeps() - before);
+	return postern_job_leave() == PTL_OK ? 0 : 3;
+}
+
 int main(int count, char **words)
 {
 	ptl_handle_ni_t ni;
@@ -44,9 +71,11 @@ int main(int count, char **words)
 		postern_job_join(ni, &rank, &size) != PTL_OK ||
 		(rank == 1 && isdigit(words[1][0]) &&
 			pthread_create(&thread, NULL, barrier_enter, NULL) != 0)) {
-		fprintf(stderr, "usage: ends CODE|kill|exit|leave, in a job\n");
+		fprintf(stderr, "usage: ends CODE|kill|exit|leave|late, in a job\n");
 		return 2;
 	}
+	if (strcmp(words[1], "late") == 0)
+		return come_late(rank == 1);
 	if (rank != 1) {
 		if (postern_job_barrier() != PTL_OK)
 			return 4;

@@ -217,6 +217,12 @@ signal.pause()
             self.expect_end(done, seen, f"rank 1 has ended the job with exit code {seen}")
             self.assertEqual(done.stdout, "before the end")
 
+    def test_a_rank_that_waits_sleeps(self):
+        """What others send it is its helper's business: with naps of 200 us it would sleep ten thousand times."""
+        done = self.job(2, os.path.join(os.environ["POSTERN_BUILD"], "tests/apps/ends"), "late", PTL_PROGRESS="both")
+        self.expect_end(done, 0)
+        self.assertLess(int(re.search(r"slept (\d+) times", done.stdout)[1]), 200)
+
     def test_a_rank_that_never_reads_or_never_ends_a_line_hurts_itself_alone(self):
         done = self.talk(2, """
 if rank == 1:
