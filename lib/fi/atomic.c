@@ -28,7 +28,7 @@ struct post {
 	uint64_t elements, bytes;
 };
 
-#define FLAGS OP_FLAGS
+#define FLAGS (OP_FLAGS | FI_FENCE)
 
 /* --- operations and types */
 

@@ -33,6 +33,26 @@ void endpoint_progress(struct endpoint *endpoint)
 		(void)messages_progress(endpoint->messages);
 }
 
+static bool endpoint_owes_none(const struct endpoint *endpoint, struct process to)
+{
+	return !messages_owe(endpoint, to) &&
+	       !(endpoint->remote && remote_owes(endpoint->remote, to));
+}
+
+bool endpoint_is_clear(struct endpoint *endpoint, fi_addr_t address)
+{
+	const struct av_entry *entry = av_at(endpoint->av, address);
+	struct process to;
+
+	if (!entry)
+		return true; /* the post is refused for that */
+	to = (struct process){.nid = entry->address.nid, .pid = entry->address.pid};
+	if (endpoint_owes_none(endpoint, to))
+		return true;
+	endpoint_progress(endpoint);
+	return endpoint_owes_none(endpoint, to);
+}
+
 /* --- binding */
 
 /* The endpoint's place in a queue for one direction, or for both. */

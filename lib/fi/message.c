@@ -159,6 +159,17 @@ static struct line operation_line(const struct operation *operation)
 		.source = FI_ADDR_NOTAVAIL};
 }
 
+bool messages_owe(const struct endpoint *endpoint, struct process to)
+{
+	list_each (const struct operation, operation, &endpoint->pending, link) {
+		const struct process *process = &endpoint->peers[operation->transfer.peer].process;
+
+		if (operation_sends(operation) && process->nid == to.nid && process->pid == to.pid)
+			return true;
+	}
+	return false;
+}
+
 void operations_close(struct endpoint *endpoint)
 {
 	struct operation *operation;
@@ -356,8 +367,10 @@ static ssize_t send_locked(struct endpoint *endpoint, const struct post *post)
 		return -FI_EOPBADSTATE;
 	if (!endpoint->tx.cq)
 		return -FI_ENOCQ;
-	if ((post->flags & ~(OP_FLAGS | FI_REMOTE_CQ_DATA)) != 0)
+	if ((post->flags & ~(OP_FLAGS | FI_REMOTE_CQ_DATA | FI_FENCE)) != 0)
 		return -FI_EBADFLAGS;
+	if (post->flags & FI_FENCE && !endpoint_is_clear(endpoint, post->peer))
+		return -FI_EAGAIN;
 	result = peer_of(endpoint, post->peer, true, &peer);
 	if (result == 0)
 		result = memory_read(post, &memory);

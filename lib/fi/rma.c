@@ -184,6 +184,8 @@ ssize_t remote_begin(struct endpoint *endpoint, fi_addr_t peer, uint64_t flags, 
 
 	if (!to)
 		return -FI_EINVAL;
+	if (flags & FI_FENCE && !endpoint_is_clear(endpoint, peer))
+		return -FI_EAGAIN;
 	movement = movement_try(remote, quiet);
 	if (!movement) { /* a program that tries again and again makes progress so */
 		endpoint_progress(endpoint);
@@ -416,6 +418,17 @@ uint64_t remote_pending(const struct remote *remote)
 	return pending;
 }
 
+bool remote_owes(const struct remote *remote, struct process to)
+{
+	const struct link *lists[] = {&remote->moving, &remote->refused};
+
+	for (unsigned i = 0; i < 2; i++)
+		list_each (const struct movement, movement, lists[i], link)
+			if (movement->move.to.nid == to.nid && movement->move.to.pid == to.pid)
+				return true;
+	return false;
+}
+
 bool remote_knows(const struct remote *remote, const void *context)
 {
 	list_each (const struct movement, movement, &remote->moving, link)
@@ -465,8 +478,8 @@ struct post {
 	uint64_t length; /* of all pieces */
 };
 
-#define READ_FLAGS  (OP_FLAGS & ~FI_INJECT)
-#define WRITE_FLAGS (OP_FLAGS | FI_REMOTE_CQ_DATA)
+#define READ_FLAGS  ((OP_FLAGS & ~FI_INJECT) | FI_FENCE)
+#define WRITE_FLAGS (OP_FLAGS | FI_REMOTE_CQ_DATA | FI_FENCE)
 
 static int post_check(const struct endpoint *endpoint, struct post *post)
 {

@@ -77,7 +77,7 @@
 #define CAPS_MOVED    (FI_REMOTE_READ | FI_REMOTE_WRITE)
 #define CAPS                                                                                       \
 	(CAPS_MESSAGES | CAPS_WAYS | CAPS_COMM | CAPS_REMOTE | CAPS_MOVES | CAPS_MOVED |           \
-		FI_DIRECTED_RECV | FI_SOURCE | FI_SOURCE_ERR | FI_AV_USER_ID)
+		FI_FENCE | FI_DIRECTED_RECV | FI_SOURCE | FI_SOURCE_ERR | FI_AV_USER_ID)
 /* Flags of operations that may stand in op_flags. */
 #define LEVELS                                                                                     \
 	(FI_INJECT_COMPLETE | FI_TRANSMIT_COMPLETE | FI_DELIVERY_COMPLETE | FI_MATCH_COMPLETE)
@@ -437,6 +437,9 @@ int poll_open(struct fid_domain *domain, struct fi_poll_attr *attr, struct fid_p
 int endpoint_open(
 	struct fid_domain *domain, struct fi_info *info, struct fid_ep **endpoint, void *context);
 void endpoint_progress(struct endpoint *endpoint);
+/* FI_FENCE: has all ended that was posted to the process of an address? Makes progress if not. The
+ * fenced operation is refused until then (-FI_EAGAIN), so nothing that follows it overtakes. */
+bool endpoint_is_clear(struct endpoint *endpoint, fi_addr_t address);
 void endpoints_forget(void);
 
 /* --- peer.c */
@@ -464,5 +467,7 @@ void message_done(void *owner, struct transfer *transfer);
 /* Ends receives from a peer that is gone. */
 void messages_end_from(struct endpoint *endpoint, uint32_t peer);
 void operations_close(struct endpoint *endpoint);
+/* Does a send to the process wait for its end? */
+bool messages_owe(const struct endpoint *endpoint, struct process to);
 
 #endif

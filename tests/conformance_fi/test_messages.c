@@ -495,7 +495,7 @@ static void flags_that_are_none_are_refused(void **state)
 	const struct fi_msg msg = {.addr = sides[0].other};
 
 	(void)state;
-	assert_int_equal(fi_tsendmsg(sides[0].ep, &tagged, FI_FENCE), -FI_EBADFLAGS);
+	assert_int_equal(fi_tsendmsg(sides[0].ep, &tagged, FI_COMMIT_COMPLETE), -FI_EBADFLAGS);
 	assert_int_equal(fi_tsendmsg(sides[0].ep, &tagged, FI_PEEK), -FI_EBADFLAGS);
 	assert_int_equal(fi_trecvmsg(sides[0].ep, &tagged, FI_MULTI_RECV), -FI_EBADFLAGS);
 	assert_int_equal(fi_recvmsg(sides[0].ep, &msg, FI_MULTI_RECV), -FI_EBADFLAGS);

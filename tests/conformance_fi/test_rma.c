@@ -49,7 +49,7 @@ static void memory_open(void)
 static int opened(void **state)
 {
 	(void)state;
-	pair_open(&(struct wish){.caps = FI_RMA | FI_MSG});
+	pair_open(&(struct wish){.caps = FI_RMA | FI_MSG | FI_FENCE});
 	memory_open();
 	region_open(BOTH);
 	return 0;
@@ -430,6 +430,81 @@ static void many_are_under_way_at_once(void **state)
 		assert_true(time(NULL) < end);
 	}
 	target_is_as_it_should_be();
+}
+
+/* A fenced call, until it is taken: then all that was before has ended, and is in the queue. */
+static void fenced(ssize_t (*call)(void), unsigned before)
+{
+	const time_t end = time(NULL) + HANG;
+	struct fi_cq_tagged_entry entries[4];
+	ssize_t result;
+
+	while ((result = call()) == -FI_EAGAIN) {
+		(void)fi_cq_read(sides[1].cq, NULL, 0);
+		assert_true(time(NULL) < end);
+	}
+	assert_ok(result);
+	for (unsigned i = 0; i < before; i++)
+		assert_int_equal(fi_cq_read(sides[0].cq, &entries[i], 1), 1);
+}
+
+static ssize_t fenced_write(void)
+{
+	struct fi_msg_rma message;
+	struct fi_rma_iov there;
+	struct iovec iov[4];
+
+	message_make(&message, iov, &there, 1, 8, 0);
+	return fi_writemsg(sides[0].ep, &message, FI_FENCE | FI_COMPLETION);
+}
+
+static ssize_t fenced_read(void)
+{
+	struct fi_msg_rma message;
+	struct fi_rma_iov there;
+	struct iovec iov[4];
+
+	message_make(&message, iov, &there, 1, 8, 0);
+	return fi_readmsg(sides[0].ep, &message, FI_FENCE | FI_COMPLETION);
+}
+
+static ssize_t fenced_send(void)
+{
+	static char word[] = "fenced";
+	const struct iovec iov = {word, sizeof(word)};
+	const struct fi_msg message = {
+		.msg_iov = &iov, .iov_count = 1, .addr = sides[0].other, .context = &context};
+
+	return fi_sendmsg(sides[0].ep, &message, FI_FENCE | FI_COMPLETION);
+}
+
+static void a_fence_waits_for_what_was_before(void **state)
+{
+	static char room[2][100000];
+	struct fid_ep *ep = sides[0].ep;
+	const fi_addr_t to = sides[0].other;
+
+	(void)state;
+	for (unsigned i = 0; i < 2; i++)
+		assert_ok(
+			fi_recv(sides[1].ep, room[i], sizeof(room[i]), NULL, FI_ADDR_UNSPEC, room));
+	assert_ok(fi_read(ep, local, BYTES, NULL, to, base, key, NULL));
+	assert_ok(fi_write(ep, local, 100000, NULL, to, base, key, NULL));
+	fenced(fenced_write, 2);
+	written_take();
+	assert_ok(fi_write(ep, local, BYTES, NULL, to, base, key, NULL));
+	fenced(fenced_read, 1);
+	done_take(FI_RMA | FI_READ, &context);
+	assert_ok(fi_send(ep, local, 100000, NULL, to, NULL));
+	fenced(fenced_write, 1);
+	written_take();
+	assert_ok(fi_write(ep, local, BYTES, NULL, to, base, key, NULL));
+	fenced(fenced_send, 1);
+	done_take(FI_MSG | FI_SEND, &context);
+	for (unsigned i = 0; i < 2; i++)
+		completion_take(&sides[1], NULL, NULL);
+	assert_memory_equal(room[0], local, 100000);
+	assert_string_equal(room[1], "fenced");
 }
 
 /* --- what an enemy tries */
@@ -840,6 +915,7 @@ int main(void)
 			what_nobody_asks_for_does_not_complete, opened_selective, closed),
 		TEST(an_endpoint_reaches_itself),
 		TEST(many_are_under_way_at_once),
+		TEST(a_fence_waits_for_what_was_before),
 		TEST(a_wrong_key_opens_nothing),
 		TEST_BASIC(a_wrong_key_opens_nothing),
 		TEST(nothing_beyond_a_region_is_touched),
