@@ -100,6 +100,15 @@ void ping_duplicate(void *context, const uint8_t *address)
 {
 	const struct engine *engine = context;
 
+	/* There the address is the host's own, and its node id cannot be chosen. */
+	if (engine->port->addressed) {
+		log_warning("interface %" PRIu32 ": another process of this host, maybe another "
+			    "user's, is process %" PRIu32 " of node %" PRIu32
+			    " as well; messages to either may go to the other, so give one of "
+			    "them another process id",
+			engine->interface, engine->self.pid, engine->self.nid);
+		return;
+	}
 	log_warning(
 		"interface %" PRIu32 ": another process is process %" PRIu32 " of node %" PRIu32
 		" as well, at MAC address %02x:%02x:%02x:%02x:%02x:%02x; messages to either may "

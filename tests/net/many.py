@@ -10,14 +10,18 @@ PROGRAM and DEVICE are as for exchange.py, of which DEVICE is one with a veth pa
     bare     the same where processes have no directory to meet in: they hear each other on the interface
     near     a pair on the same interface: next to nothing leaves by it
     killed   the same with more on the first end, of whom two are killed while they put: the others do not notice
+    twice    two processes of two users on one end have one process id: each is told of the other; on UDP sockets
     apart    two processes in one namespace, each with an interface of its own, whose numbers are such that the two had one
              fanout group in DPDK's driver
 
 Exit code 0: passed; 77: skipped, after a line that says why; anything else: failed. With CI=true nothing is skipped.
 """
 import os
+import shutil
 import subprocess
 import sys
+import tempfile
+import time
 
 import exchange
 
@@ -98,6 +102,45 @@ def killed(program, device):
     share(program, device, flood)
 
 
+class Twice(exchange.Socket):
+    """Both processes on one end, of two users, with their errors in files."""
+
+    def __init__(self, mtu):
+        super().__init__(mtu)
+        self.errors = tempfile.mkdtemp(prefix="ptn-")
+        os.chmod(self.errors, 0o711)
+        for side in (0, 1):
+            with open(self.said(side), "w", encoding="utf-8"):
+                os.chown(self.said(side), 65534 - side, 65534 - side)
+
+    def prefix(self, side):
+        words = super().prefix(0)
+        if side == 1:
+            words = [word.replace("--reuid=65534", "--reuid=65533") for word in words]
+        return words + ["sh", "-c", 'exec "$@" 2>"$0"', self.said(side)]
+
+    def said(self, side):
+        return f"{self.errors}/{side}"
+
+    def told(self, side):
+        with open(self.said(side), encoding="utf-8") as file:
+            return "so give one of them another process id" in file.read()
+
+    def close(self):
+        super().close()
+        shutil.rmtree(getattr(self, "errors", ""), ignore_errors=True)
+
+
+def twice(program, device):
+    pair = [exchange.Process(program, device, side, "passive", pid=5, peer=f"{device.node(1)}:5") for side in (0, 1)]
+    all_say(pair, "ready", "go")
+    patience = time.monotonic() + exchange.TIMEOUT
+    while not all(device.told(side) for side in (0, 1)):
+        if time.monotonic() > patience:
+            raise exchange.Failure(f"who was told of the other: {[device.told(side) for side in (0, 1)]}")
+        time.sleep(0.05)
+
+
 class Apart(exchange.Veth):
     """Both ends in one namespace; the pair is made when both processes have their ids."""
 
@@ -137,10 +180,11 @@ def main():
         return 2
     program, kind, scenario = sys.argv[1:]
     exchange.KINDS["apart"] = Apart
+    exchange.KINDS["twice"] = Twice
 
     def play(device):
         try:
-            {"share": share, "bare": bare, "near": near, "killed": killed, "apart": apart}[scenario](program, device)
+            {"share": share, "bare": bare, "near": near, "killed": killed, "apart": apart, "twice": twice}[scenario](program, device)
         finally:
             for process in exchange.Process.started:
                 if process.process.poll() is None:
