@@ -2,6 +2,8 @@
 /* fixture.c - see fixture.h. */
 #include "fixture.h"
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <unistd.h>
 #include <sys/wait.h>
 
@@ -55,4 +57,15 @@ int child_run(void (*body)(void), char *text, size_t size)
 	assert_int_equal(waitpid(child, &status, 0), child);
 	close(ends[0]);
 	return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+uint64_t resident(void)
+{
+	FILE *file = fopen("/proc/self/statm", "r");
+	uint64_t pages = 0;
+
+	assert_non_null(file);
+	assert_int_equal(fscanf(file, "%*u %" SCNu64, &pages), 1);
+	fclose(file);
+	return pages * (uint64_t)sysconf(_SC_PAGESIZE);
 }

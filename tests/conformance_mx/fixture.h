@@ -29,4 +29,7 @@ int group_close(void **state);
  * it writes to standard error goes to text, if that is not NULL. */
 int child_run(void (*body)(void), char *text, size_t size);
 
+/* Bytes of the process in memory. */
+uint64_t resident(void);
+
 #endif

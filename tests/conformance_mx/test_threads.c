@@ -6,11 +6,8 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
-#include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
-#include <unistd.h>
 
 static void *blocks_in_wait(void *data)
 {
@@ -455,18 +452,6 @@ static void *floods(void *data)
 
 #define FLOOD_BYTES   (UINT64_C(64) << 20) /* of what both ends keep */
 #define REQUEST_BYTES UINT64_C(1024)
-
-/* Bytes of the process in memory. */
-static uint64_t resident(void)
-{
-	FILE *file = fopen("/proc/self/statm", "r");
-	uint64_t pages = 0;
-
-	assert_non_null(file);
-	assert_int_equal(fscanf(file, "%*u %" SCNu64, &pages), 1);
-	fclose(file);
-	return pages * (uint64_t)sysconf(_SC_PAGESIZE);
-}
 
 /* More messages than a share of headers, and than the blocks hold. */
 static void test_flood(void **state)
