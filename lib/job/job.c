@@ -152,6 +152,30 @@ static void card_key(const struct job *job, uint32_t rank, char key[PMI_KEY])
 		snprintf(key, PMI_KEY, KEY);
 }
 
+static bool barrier_pass(struct job *job)
+{
+	bool done = true;
+
+	if (job->kind == LAUNCHER_PMI)
+		done = job_ask(job, "barrier_out", "cmd=barrier_in\n");
+	else if (job->kind == LAUNCHER_PMIX)
+		done = pmix_fence(job);
+	job->watch.active = false;
+	return done;
+}
+
+bool job_barrier(struct job *job)
+{
+	watch_begin(job);
+	return barrier_pass(job);
+}
+
+static bool barrier_join(struct job *job)
+{
+	watch_begin_joining(job);
+	return barrier_pass(job);
+}
+
 /* The neighbour of the watch is one that this process reaches. */
 static bool neighbour_meet(struct job *job, const struct card *self)
 {
@@ -172,7 +196,7 @@ bool job_meet(struct job *job, const struct card *self)
 
 	card_key(job, job->rank, key);
 	card_write(self, value);
-	return job_begin(job) && job_put(job, key, value) && job_barrier(job) &&
+	return job_begin(job) && job_put(job, key, value) && barrier_join(job) &&
 	       neighbour_meet(job, self);
 }
 
@@ -188,19 +212,6 @@ bool job_card(struct job *job, uint32_t rank, struct card *card)
 		       "the launcher of this job has no card of rank %u: start the job again, with "
 		       "one release of Postern on all hosts",
 		       rank);
-}
-
-bool job_barrier(struct job *job)
-{
-	bool done = true;
-
-	watch_begin(job);
-	if (job->kind == LAUNCHER_PMI)
-		done = job_ask(job, "barrier_out", "cmd=barrier_in\n");
-	else if (job->kind == LAUNCHER_PMIX)
-		done = pmix_fence(job);
-	job->watch.active = false;
-	return done;
 }
 
 bool job_leave(struct job *job)

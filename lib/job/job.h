@@ -24,6 +24,7 @@ struct watch {
 	bool (*answers)(struct process process, uint64_t timeout);
 	uint64_t patience; /* ns of silence after which a rank is dead */
 	bool active;
+	bool joins;               /* W4 */
 	struct process neighbour; /* known since job_meet() */
 	uint64_t heard, due;      /* ns */
 };

@@ -12,6 +12,7 @@
 
 #define LOOK_FIRST  SECOND              /* most barriers are shorter */
 #define LOOK_AGAIN  (500 * MILLISECOND) /* at a neighbour that did not answer */
+#define TELLERS     2                   /* the first ranks, of which one may be missing */
 #define ANSWER_TIME (200 * MILLISECOND) /* the end of a barrier may be seen that much later */
 
 static uint64_t now(void)
@@ -36,12 +37,30 @@ void watch_begin(struct job *job)
 {
 	struct watch *watch = &job->watch;
 
-	watch->active = false;
+	watch->active = watch->joins = false;
 	if (!watch->answers || job->size == 1)
 		return;
 	watch->active = true;
 	watch->heard = now();
 	watch->due = watch->heard + LOOK_FIRST;
+}
+
+void watch_begin_joining(struct job *job)
+{
+	struct watch *watch = &job->watch;
+
+	watch->active = watch->joins = watch->patience != 0 && job->size > 1 && job->rank < TELLERS;
+	watch->heard = now();
+	watch->due = watch->heard + watch->patience;
+}
+
+/* W4. */
+static void others_late(struct job *job)
+{
+	log_warning("rank %u has waited %.3g s (PTL_PEER_TIMEOUT) for all ranks to join: one of "
+		    "them has ended, or is late; \"srun -K\" ends a job when a rank ends",
+		job->rank, (double)job->watch.patience / SECOND);
+	job->watch.active = false;
 }
 
 static _Noreturn void neighbour_dead(struct job *job)
@@ -67,6 +86,10 @@ uint64_t watch_turn(struct job *job)
 	time = now();
 	if (time < watch->due)
 		return watch->due - time;
+	if (watch->joins) {
+		others_late(job);
+		return UINT64_MAX;
+	}
 	if (watch->answers(watch->neighbour, least(ANSWER_TIME, watch->patience))) {
 		watch->heard = now();
 		watch->due = watch->heard + watch->patience / 4;

@@ -9,6 +9,9 @@
  *     Where a process answers only in its own calls (PTL_PROGRESS=inline) silence says nothing,
  *     and the front end wants no watch.
  * W3. Nothing is asked of the launcher at the barrier, which it might not expect.
+ * W4. Of a rank that has not joined nobody knows where it is, and whether it is dead or late. So
+ *     the first two ranks, which wait for the others to join, say so when a dead one would have had
+ *     its time.
  */
 #ifndef JOB_WATCH_H
 #define JOB_WATCH_H
@@ -19,6 +22,8 @@
 
 /* This rank is about to come to a barrier. */
 void watch_begin(struct job *job);
+/* The same, at the barrier at which all join. */
+void watch_begin_joining(struct job *job);
 /* This rank waits there: looks after the neighbour if it is time for that. Returns in how many ns
  * it will be again; UINT64_MAX: never. */
 uint64_t watch_turn(struct job *job);

@@ -91,7 +91,6 @@ static void watch_want(const struct member *member)
 	if (member->drives && !member->is_helped)
 		return;
 	job.watch.answers = rank_answers;
-	job.watch.patience = setting_number(SETTING_PEER_TIMEOUT);
 }
 
 /* A loop is of no use where there are others. */
@@ -136,6 +135,7 @@ static int job_join(const struct member *member)
 		return PTL_NOSPACE;
 	/* A helper serves the others while this thread sleeps until the launcher speaks. */
 	job.drive = member->drives && !member->is_helped ? interfaces_drive : NULL;
+	job.watch.patience = setting_number(SETTING_PEER_TIMEOUT);
 	if (!job_succeeds(job_meet(&job, &member->card))) {
 		job_close(&job);
 		job_end();

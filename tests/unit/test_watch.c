@@ -108,6 +108,23 @@ static void watch__ends_a_job_whose_neighbour_is_silent(void **state)
 	assert_int_equal(WEXITSTATUS(status), EXIT_FAILURE);
 }
 
+static void watch__tells_of_ranks_that_do_not_join_and_ends_nothing(void **state)
+{
+	struct job job = {.rank = 1, .size = 3, .watch = {.patience = 50 * MILLISECOND}};
+	uint64_t sleep;
+
+	(void)state;
+	asked = 0;
+	watch_begin_joining(&job);
+	while ((sleep = watch_turn(&job)) != UINT64_MAX)
+		nanosleep(&(struct timespec){.tv_nsec = (long)sleep}, NULL);
+	assert_int_equal(asked, 0);
+	assert_int_equal(watch_turn(&job), UINT64_MAX);
+	job.rank = 2;
+	watch_begin_joining(&job);
+	assert_int_equal(watch_turn(&job), UINT64_MAX);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -115,6 +132,7 @@ int main(void)
 		cmocka_unit_test(watch__asks_the_right_neighbour_after_a_second_and_again),
 		cmocka_unit_test(watch__bears_silence_that_is_shorter_than_its_patience),
 		cmocka_unit_test(watch__ends_a_job_whose_neighbour_is_silent),
+		cmocka_unit_test(watch__tells_of_ranks_that_do_not_join_and_ends_nothing),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
