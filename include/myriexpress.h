@@ -416,7 +416,7 @@ MX_FUNCTION mx_return_t mx_context(mx_request_t *request, void **context);
  */
 
 /* Checks whether a request is complete.
- *   status  out, if it has; may be NULL
+ *   status  out, if it is complete; may be NULL
  *   result  out. 1: it is complete, and is released */
 MX_FUNCTION mx_return_t mx_test(
 	mx_endpoint_t endpoint, mx_request_t *request, mx_status_t *status, uint32_t *result);
