@@ -215,16 +215,32 @@ static void peer_ask(struct endpoint *endpoint, uint32_t number)
 		peer->due = library_now() + REPEAT;
 }
 
-/* A peer of which the vector has the address. NO_PEER: there is no number. */
-static uint32_t peer_begin_at(struct endpoint *endpoint, const struct address *address)
+static bool told_grow(struct endpoint *endpoint)
+{
+	uint32_t *told = realloc(endpoint->told, endpoint->av->count * sizeof(*told));
+
+	if (!told)
+		return false;
+	for (uint32_t i = endpoint->told_count; i < endpoint->av->count; i++)
+		told[i] = 0;
+	endpoint->told = told;
+	endpoint->told_count = endpoint->av->count;
+	return true;
+}
+
+void peer_tell(struct endpoint *endpoint, fi_addr_t index, const struct address *address)
 {
 	static const uint8_t none[FRAME_ADDRESS_BYTES];
 	struct card card = {.process = {.nid = address->nid, .pid = address->pid}};
 
+	if (index >= endpoint->told_count && !told_grow(endpoint))
+		return; /* everybody is asked */
+	if (endpoint->told[index] == address->life)
+		return;
+	endpoint->told[index] = address->life;
 	memcpy(card.address, address->port, sizeof(card.address));
 	if (memcmp(card.address, none, sizeof(none)) != 0)
 		member_knows(&fi_front, endpoint->interface, &card);
-	return peer_begin(endpoint, card.process, address->life);
 }
 
 /* Room for the peers of all addresses of the vector. */
@@ -256,8 +272,9 @@ int peer_of(struct endpoint *endpoint, fi_addr_t index, bool greet, uint32_t *nu
 	if (*number == NO_PEER ||
 		!peer_is(&endpoint->peers[*number], process, entry->address.life)) {
 		*number = peer_find(endpoint, process, entry->address.life);
+		peer_tell(endpoint, index, &entry->address);
 		if (*number == NO_PEER)
-			*number = peer_begin_at(endpoint, &entry->address);
+			*number = peer_begin(endpoint, process, entry->address.life);
 		if (*number == NO_PEER)
 			return -FI_ENOMEM;
 		endpoint->ranks[index] = *number + 1;
@@ -468,6 +485,8 @@ void peers_close(struct endpoint *endpoint)
 	list_init(&endpoint->asks);
 	free(endpoint->peers);
 	free(endpoint->ranks);
+	free(endpoint->told);
 	endpoint->peers = NULL;
 	endpoint->ranks = NULL;
+	endpoint->told = NULL;
 }

@@ -194,6 +194,7 @@ ssize_t remote_begin(struct endpoint *endpoint, fi_addr_t peer, uint64_t flags, 
 	if (!movement)
 		return -FI_EAGAIN;
 	movement_init(remote, movement, &to->address, flags);
+	peer_tell(endpoint, peer, &to->address);
 	if (!remote_enter(remote)) {
 		movement_drop(remote, movement);
 		return -FI_EOPBADSTATE;

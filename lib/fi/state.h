@@ -299,6 +299,8 @@ struct endpoint {
 	uint32_t peer_count, peers_max;
 	uint32_t *ranks; /* by index in the AV: a peer + 1; 0: none */
 	uint32_t rank_count;
+	uint32_t *told; /* by index: the life of which the transport knows the port (F5) */
+	uint32_t told_count;
 	uint32_t asking, ending; /* peers */
 	bool joined;             /* a peer has come to know this endpoint */
 	struct link visitations, asks;
@@ -450,6 +452,8 @@ void peers_progress(struct endpoint *endpoint);
 /* The peer of an address, which is admitted if it was unknown, and greeted if something is to be
  * sent. 0 or a negative error. */
 int peer_of(struct endpoint *endpoint, fi_addr_t address, bool greet, uint32_t *peer);
+/* The transport hears where the port of an entry of the vector is, once. */
+void peer_tell(struct endpoint *endpoint, fi_addr_t index, const struct address *address);
 /* The index of a peer in the AV, AV_NONE: it was not inserted. */
 uint32_t peer_index(struct endpoint *endpoint, uint32_t peer);
 struct address peer_address(const struct endpoint *endpoint, uint32_t peer);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* fabric.c - one of a job's processes, each of which sends a message to each, by libfabric.
+ * With FABRIC=write in the environment it writes into the memory of each instead.
  * fabric.py is the exchange of their addresses, and counts who asks everybody.
  *
  *     fabric COUNT [BALLAST]
@@ -21,6 +22,7 @@
 #include <rdma/fi_domain.h>
 #include <rdma/fi_endpoint.h>
 #include <rdma/fi_errno.h>
+#include <rdma/fi_rma.h>
 #include <rdma/fi_tagged.h>
 
 #include "books.h"
@@ -28,6 +30,7 @@
 #define NAME_BYTES 32
 #define PID_AT     12 /* of an address: the process id */
 #define COUNT_MOST 64
+#define KEY        7
 
 static struct {
 	struct fid_fabric *fabric;
@@ -35,6 +38,7 @@ static struct {
 	struct fid_av *av;
 	struct fid_cq *cq;
 	struct fid_ep *ep;
+	struct fid_mr *mr; /* NULL: none */
 } me;
 
 static void need(int code, const char *call)
@@ -45,13 +49,20 @@ static void need(int code, const char *call)
 	exit(1);
 }
 
+static bool writes(void)
+{
+	const char *how = getenv("FABRIC");
+
+	return how && strcmp(how, "write") == 0;
+}
+
 static void endpoint_open(void)
 {
 	struct fi_info *hints = fi_allocinfo(), *info;
 	struct fi_av_attr av = {.type = FI_AV_TABLE};
 	struct fi_cq_attr cq = {.format = FI_CQ_FORMAT_TAGGED};
 
-	hints->caps = FI_TAGGED;
+	hints->caps = writes() ? FI_RMA : FI_TAGGED;
 	hints->fabric_attr->prov_name = strdup("postern");
 	need(fi_getinfo(FI_VERSION(1, 17), NULL, NULL, 0, hints, &info), "fi_getinfo");
 	need(fi_fabric(info->fabric_attr, &me.fabric, NULL), "fi_fabric");
@@ -147,6 +158,34 @@ static void all_to_all(const fi_addr_t *others, unsigned count)
 		ended += completions_read();
 }
 
+static void memory_offer(void)
+{
+	static char memory[COUNT_MOST];
+
+	if (writes())
+		need(fi_mr_reg(me.domain, memory, sizeof(memory), FI_REMOTE_WRITE, 0, KEY, 0,
+			     &me.mr, NULL),
+			"fi_mr_reg");
+}
+
+static void write_to_all(const fi_addr_t *others, unsigned count)
+{
+	static char written[COUNT_MOST];
+	static struct fi_context contexts[COUNT_MOST];
+	unsigned ended = 0;
+
+	for (unsigned i = 0; i < count; i++) {
+		ssize_t code;
+
+		while ((code = fi_write(me.ep, &written[i], 1, NULL, others[i], 0, KEY,
+				&contexts[i])) == -FI_EAGAIN)
+			ended += completions_read();
+		need((int)code, "fi_write");
+	}
+	while (ended < count)
+		ended += completions_read();
+}
+
 /* Makes progress for the others until the driver has said something. */
 static void serve(void)
 {
@@ -167,6 +206,7 @@ int main(int count, char **words)
 		return 2;
 	setvbuf(stdin, NULL, _IONBF, 0); /* a line in stdio's buffer would not wake poll() */
 	endpoint_open();
+	memory_offer();
 	need(fi_getname(&me.ep->fid, name, &length), "fi_getname");
 	before = heap_kilobytes();
 	ballast_insert(name, count > 2 ? (unsigned)atoi(words[2]) : 0);
@@ -174,11 +214,16 @@ int main(int count, char **words)
 	name_tell(name);
 	for (unsigned i = 0; i < total; i++)
 		others[i] = name_hear();
-	all_to_all(others, total);
+	if (writes())
+		write_to_all(others, total);
+	else
+		all_to_all(others, total);
 	puts("sent");
 	fflush(stdout);
 	serve();
 	need(fi_close(&me.ep->fid), "fi_close");
+	if (me.mr)
+		need(fi_close(&me.mr->fid), "fi_close");
 	need(fi_close(&me.cq->fid), "fi_close");
 	need(fi_close(&me.av->fid), "fi_close");
 	need(fi_close(&me.domain->fid), "fi_close");
