@@ -202,7 +202,8 @@ static void mr_displace(struct mr *mr)
 	list_each (struct place, place, &mr->places, of_mr) {
 		struct remote *remote = place->remote;
 
-		if (!remote_enter(remote)) { /* the front end has closed */
+		if (!remote_enter(
+			    remote)) { /* the front end is closed, as in a child made by fork() */
 			place->count = 0;
 			place_free(place);
 			continue;
@@ -233,8 +234,7 @@ static int mr_close(struct fid *fid)
 	struct domain *domain = mr->domain;
 
 	domain_enter(domain);
-	if (!library_is_forked())
-		mr_displace(mr);
+	mr_displace(mr);
 	link_remove(&mr->link);
 	domain->region_count--;
 	domain->uses--;

@@ -6,7 +6,9 @@
 
 #include <poll.h>
 #include <sys/mman.h>
+#include <sys/wait.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <rdma/fi_eq.h>
 
@@ -787,6 +789,22 @@ static void many_regions_stand_beside_each_other(void **state)
 	side_close(&third);
 }
 
+/* As a runtime does at the exit of a child that never calls exec(). */
+static void a_child_may_close_what_it_has(void **state)
+{
+	int status;
+	pid_t child;
+
+	(void)state;
+	child = fork();
+	if (child == 0)
+		_exit(fi_close(&region->fid) == 0 && fi_close(&sides[0].ep->fid) == 0 ? 0 : 1);
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+	assert_ok(fi_write(sides[0].ep, local, 8, NULL, sides[0].other, base, key, &context));
+	written_take();
+}
+
 /* --- capabilities */
 
 static void an_endpoint_does_what_it_was_opened_for(void **state)
@@ -932,6 +950,7 @@ int main(void)
 		TEST(a_program_hears_of_a_registration),
 		TEST(many_regions_stand_beside_each_other),
 		TEST_BASIC(many_regions_stand_beside_each_other),
+		TEST(a_child_may_close_what_it_has),
 		TEST(an_endpoint_does_what_it_was_opened_for),
 		TEST(counters_count_reads_and_writes),
 		cmocka_unit_test_setup_teardown(who_sleeps_is_woken, opened_to_wait, closed),
