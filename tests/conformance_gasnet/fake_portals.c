@@ -73,7 +73,7 @@ static ptl_md_t descriptors[OBJECTS_MAX];
 static unsigned descriptor_count;
 static struct portal portals[RANKS_MAX][PORTALS];
 static struct flight *flights;
-static unsigned flight_count;
+static unsigned flight_count, unlink_count; /* unlink_count: events that were not taken */
 
 void fake_fail(const char *format, ...)
 {
@@ -124,6 +124,7 @@ static bool event_take(ptl_handle_eq_t handle, ptl_event_t *event)
 	*event = queue->events[queue->first];
 	queue->first = (queue->first + 1) % queue->room;
 	queue->count--;
+	unlink_count -= event->type == PTL_EVENT_AUTO_UNLINK;
 	oracle_event(queue->rank, event);
 	idle = 0;
 	return true;
@@ -168,8 +169,10 @@ static void unlink_look(struct portal *portal, struct entry *entry)
 {
 	const ptl_event_t event = {.type = PTL_EVENT_AUTO_UNLINK, .user_ptr = entry->user_ptr};
 
-	if (!entry->linked && entry->open == 0)
-		event_post(portal->queue, &event);
+	if (entry->linked || entry->open > 0)
+		return;
+	event_post(portal->queue, &event);
+	unlink_count++;
 }
 
 static void flight_match(struct flight *flight)
@@ -315,9 +318,9 @@ static void flight_begin(ptl_handle_md_t md, struct seen_put put, void *user_ptr
 	idle = 0;
 }
 
-unsigned fake_in_flight(void)
+bool fake_is_quiet(void)
 {
-	return flight_count;
+	return flight_count == 0 && unlink_count == 0;
 }
 
 /* --- fibers */

@@ -42,8 +42,8 @@ void fake_begin(unsigned ranks, enum order order, uint64_t seed);
 void fake_fiber(unsigned rank, void (*run)(unsigned), unsigned argument);
 /* Runs all fibers to their ends. */
 void fake_run(void);
-/* Messages that have not arrived. */
-unsigned fake_in_flight(void);
+/* Whether all messages have arrived, and all unlinked entries are known. */
+bool fake_is_quiet(void);
 /* Entries of a rank's portal that take messages. */
 unsigned fake_entries(unsigned rank, ptl_pt_index_t portal);
 

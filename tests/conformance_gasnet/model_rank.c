@@ -16,8 +16,11 @@
 #define PER_THREAD __thread
 #endif
 
-#define SEGMENT     ((size_t)2 * RANKS_MAX * THREADS * REQUESTS * ROOM)
-#define PUTS        8u /* nbi operations for each request, at most */
+/* The last page is for puts and gets. */
+#define SEGMENT     ((size_t)2 * RANKS_MAX * THREADS * REQUESTS * ROOM + GASNET_PAGESIZE)
+#define HALF        ((SEGMENT - GASNET_PAGESIZE) / 2)
+#define PUTS        8u    /* nbi operations for each request, at most */
+#define PUTS_MANY   1200u /* now and then: more than the queue of their events has room for */
 #define PACKED_MOST (2112u - 8)
 #define ARGUMENTS   4u
 #define CHECK(condition)                                                                           \
@@ -67,7 +70,7 @@ static unsigned seed_of(unsigned from, unsigned to, unsigned number)
 /* Each long message has a place of its own. */
 static uint8_t *place_of(unsigned at, unsigned other, unsigned number, bool reply)
 {
-	return segments[at] + (reply ? SEGMENT / 2 : 0) +
+	return segments[at] + (reply ? HALF : 0) +
 	       (other * THREADS * REQUESTS + number) * (size_t)ROOM;
 }
 
@@ -226,9 +229,9 @@ static void request_send(unsigned to, unsigned number)
 /* Puts and gets, which have their own room, of a byte each. They begin and are waited for later. */
 static void transfers_begin(unsigned to)
 {
-	static PER_THREAD uint8_t bytes[PUTS];
+	static PER_THREAD uint8_t bytes[PUTS_MANY];
 
-	for (unsigned i = fake_random(PUTS); i > 0; i--) {
+	for (unsigned i = fake_random(fake_random(200) ? PUTS : PUTS_MANY); i > 0; i--) {
 		if (fake_random(2))
 			gasnet_put_nbi(to, segments[to] + SEGMENT - 1, &bytes[i], 1);
 		else

@@ -204,7 +204,7 @@ void model_handled(unsigned from, unsigned places, bool replied)
 bool model_is_over(bool own)
 {
 	over_count += own;
-	return over_count == fiber_count && fake_in_flight() == 0;
+	return over_count == fiber_count && fake_is_quiet();
 }
 
 static void pair_check(unsigned from, unsigned to)
