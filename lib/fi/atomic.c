@@ -215,7 +215,8 @@ static int post_check(const struct endpoint *endpoint, struct post *post)
 static void pieces_gather(const struct fi_ioc *iov, size_t count, unsigned size, uint8_t *to)
 {
 	for (size_t i = 0; i < count; i++) {
-		memcpy(to, iov[i].addr, iov[i].count * size);
+		if (iov[i].count > 0)
+			memcpy(to, iov[i].addr, iov[i].count * size);
 		to += iov[i].count * size;
 	}
 }
@@ -312,8 +313,6 @@ static ssize_t atomic_post(struct fid_ep *fid, struct post *post)
 }
 
 /* --- calls */
-
-#define TX_FLAGS(ep) endpoint_of(ep)->tx_flags
 
 /* A piece of so many elements. */
 #define ONE(buffer, elements)                                                                      \

@@ -567,9 +567,6 @@ static ssize_t receive_post(struct fid_ep *fid, const struct post *post)
 
 /* --- calls */
 
-#define TX_FLAGS(ep) endpoint_of(ep)->tx_flags
-#define RX_FLAGS(ep) endpoint_of(ep)->rx_flags
-
 /* A post of one piece of memory. */
 #define ONE(buffer, length)                                                                        \
 	.iov = &(const struct iovec){(void *)(uintptr_t)(buffer), length}, .count = 1

@@ -162,11 +162,6 @@ static bool place_make(struct remote *remote, struct mr *mr)
 	return false;
 }
 
-static bool remote_enter(struct remote *remote)
-{
-	return front_visit(&fi_front, &remote->visit, remote->handle, HANDLE_INTERFACE, -1) == 0;
-}
-
 bool regions_place(struct remote *remote)
 {
 	const struct wish last = {.portal = PORTAL_TELLS, /* M3 */
@@ -201,15 +196,13 @@ static void mr_displace(struct mr *mr)
 {
 	list_each (struct place, place, &mr->places, of_mr) {
 		struct remote *remote = place->remote;
+		const bool entered = remote_enter(remote);
 
-		if (!remote_enter(
-			    remote)) { /* the front end is closed, as in a child made by fork() */
+		if (!entered) /* in a child made by fork(), which has no entries */
 			place->count = 0;
-			place_free(place);
-			continue;
-		}
 		place_free(place);
-		visit_leave(&remote->visit);
+		if (entered)
+			visit_leave(&remote->visit);
 	}
 }
 

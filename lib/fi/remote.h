@@ -84,6 +84,12 @@ struct remote {
 	uint8_t scratch[AMO_BYTES_MAX]; /* for old values that nobody wants */
 };
 
+/* Its space is visited until visit_leave(). Returns false if the front end is closed. */
+static inline bool remote_enter(struct remote *remote)
+{
+	return front_visit(&fi_front, &remote->visit, remote->handle, HANDLE_INTERFACE, -1) == 0;
+}
+
 /* --- mr.c */
 
 extern struct fi_ops_mr mr_ops;

@@ -17,11 +17,6 @@
 #define VECTORS  1024                /* operations with several pieces of memory, at a time */
 #define AGAIN    (100 * MICROSECOND) /* before what was refused is repeated */
 
-static bool remote_enter(struct remote *remote)
-{
-	return front_visit(&fi_front, &remote->visit, remote->handle, HANDLE_INTERFACE, -1) == 0;
-}
-
 /* --- regions of own memory */
 
 /* vector: NULL: all memory. Returns false if there is no region left. */
@@ -571,8 +566,6 @@ static ssize_t rma_post(struct fid_ep *fid, struct post *post)
 }
 
 /* --- calls */
-
-#define TX_FLAGS(ep) endpoint_of(ep)->tx_flags
 
 /* A post of one piece of memory. */
 #define ONE(buffer, length)                                                                        \

@@ -318,6 +318,9 @@ struct endpoint {
 
 #define object_of(pointer, type) ((type *)(void *)(pointer))
 #define endpoint_of(pointer)     object_of(pointer, struct endpoint)
+/* The flags of calls that have none of their own. */
+#define TX_FLAGS(ep) endpoint_of(ep)->tx_flags
+#define RX_FLAGS(ep) endpoint_of(ep)->rx_flags
 
 static inline void domain_enter(struct domain *domain)
 {

@@ -370,6 +370,13 @@ static void every_form_of_a_call(void **state)
 	done_take(FI_ATOMIC | FI_READ);
 	for (unsigned i = 0; i < 24; i++)
 		assert_int_equal(old[i], 2 * (i + 1));
+	pieces[0] = (struct fi_ioc){NULL, 0};
+	pieces[1] = (struct fi_ioc){add, 1};
+	add[0] = 4;
+	assert_ok(fi_atomicv(
+		sides[0].ep, pieces, NULL, 2, sides[0].other, 0, KEY, FI_UINT64, FI_SUM, &context));
+	done_take(FI_ATOMIC | FI_WRITE);
+	assert_int_equal(at[0], 4);
 	add[0] = 5;
 	assert_ok(fi_inject_atomic(
 		sides[0].ep, add, 1, sides[0].other, 0, KEY, FI_UINT64, FI_ATOMIC_WRITE));
