@@ -57,7 +57,7 @@ static void failure_take(struct line *line)
 	line->failed = true;
 }
 
-/* Takes what has completed; the call drives the provider. */
+/* Takes completions; the call drives the provider. */
 static void completions_take(struct line *line)
 {
 	struct fi_cq_msg_entry entries[BATCH];
@@ -162,7 +162,7 @@ static struct fi_info *hints_make(const struct line_request *request)
 	return hints;
 }
 
-/* One of what is offered, for the interface: each of PTL_IFACE_NAME has an offer, in order. */
+/* Takes the offer for the interface: each item of PTL_IFACE_NAME has one, in their order. */
 static int offer_take(struct line *line)
 {
 	struct fi_info *hints = hints_make(&line->request);

@@ -34,7 +34,7 @@ struct line {
 	ptl_handle_eq_t queue;
 	ptl_handle_ct_t landed;
 	ptl_handle_md_t load;  /* what is put, or added */
-	ptl_handle_md_t reply; /* where replies go, and what is put to be acknowledged */
+	ptl_handle_md_t reply; /* memory for replies, and of puts with an ACK */
 	ptl_pt_index_t portal;
 	ptl_pt_index_t credit_portal;
 	ptl_process_t other;
