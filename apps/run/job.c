@@ -26,12 +26,14 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
+#include <base/lack.h>
 #include <base/pmi.h>
 
 #include "label.h"
@@ -55,17 +57,18 @@ struct rank {
 };
 
 static struct rank ranks[RANKS_MAX];
-static unsigned size;    /* of the job */
-static unsigned alive;   /* ranks */
-static unsigned distant; /* of them */
-static unsigned absent;  /* of them: they have not come yet */
-static uint64_t meet_at; /* ms: until when they may come */
-static int server = -1;  /* of a rank that is not 0: to rank 0's postern-run (J4) */
-static bool labelled;    /* output */
-static bool ending;      /* the job has failed, or was told to end */
-static int exit_code;    /* of the job */
-static uint64_t kill_at; /* ms; while the job ends: time of the next SIGKILL */
-static sigset_t mask;    /* of signals, as this process found it */
+static unsigned size;       /* of the job */
+static unsigned alive;      /* ranks */
+static unsigned distant;    /* of them */
+static unsigned absent;     /* of them: they have not come yet */
+static uint64_t meet_at;    /* ms: until when they may come */
+static int server = -1;     /* of a rank that is not 0: to rank 0's postern-run (J4) */
+static bool labelled;       /* output */
+static bool ending;         /* the job has failed, or was told to end */
+static int exit_code;       /* of the job */
+static uint64_t kill_at;    /* ms; while the job ends: time of the next SIGKILL */
+static sigset_t mask;       /* of signals, as this process found it */
+static struct rlimit files; /* open at a time, as this process found it */
 
 void job_tell(const char *format, ...)
 {
@@ -384,6 +387,7 @@ static _Noreturn void child_run(
 	if (getppid() != parent)
 		_exit(EXIT_FAILURE);
 	sigprocmask(SIG_SETMASK, &mask, NULL);
+	(void)setrlimit(RLIMIT_NOFILE, &files);
 	fcntl(child->socket, F_SETFD, 0);
 	number_set("PMI_FD", (unsigned)child->socket);
 	number_set("PMI_RANK", rank);
@@ -473,8 +477,20 @@ static bool ranks_meet(const struct job_options *options)
 	return true;
 }
 
+/* This process has up to three descriptors for each rank; a rank gets the limit that was found. */
+static void files_raise(void)
+{
+	struct rlimit all;
+
+	(void)getrlimit(RLIMIT_NOFILE, &files);
+	all = files;
+	all.rlim_cur = all.rlim_max;
+	(void)setrlimit(RLIMIT_NOFILE, &all);
+}
+
 static void ranks_start(const struct job_options *options)
 {
+	files_raise();
 	size = options->size;
 	labelled = options->label;
 	for (unsigned n = 0; n < size; n++) {
@@ -488,8 +504,9 @@ static void ranks_start(const struct job_options *options)
 
 		if (reason == 0)
 			continue;
-		job_tell("rank %u: %s cannot be started: %s", n, options->words[0],
-			strerror(reason));
+		job_tell("rank %u: %s cannot be started: %s%s%s", n, options->words[0],
+			strerror(reason), reason == EMFILE ? ": " : "",
+			reason == EMFILE ? lack_cure(reason, "") : "");
 		job_end(reason == ENOENT ? EXIT_MISSING : EXIT_REFUSED, SIGTERM);
 		return;
 	}

@@ -4,6 +4,7 @@
 import os
 import pty
 import re
+import resource
 import shutil
 import signal
 import socket
@@ -184,6 +185,22 @@ print("|".join(answers) + "\\n", end="", flush=True) # in one write, so that no 
         self.expect_end(done, 127, "nonesuch cannot be started: No such file")
         self.assertEqual(done.stderr.count("\n"), 1)
         self.expect_end(self.job(3, "/etc/passwd"), 126, "/etc/passwd cannot be started: Permission denied")
+
+    def test_files_are_enough_for_all_ranks_and_each_has_the_limit_of_before(self):
+        """With -l this process has three descriptors for each rank."""
+        hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+        if hard < 128:
+            self.skipTest("a process may have fewer than 128 files open")
+        command = [programs.program("postern-run"), "-l", "-n", "30", "sh", "-c", "ulimit -Sn"]
+        for limit in ((64, hard), (64, 64)):
+            done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=programs.TIMEOUT, check=False,
+                                  preexec_fn=lambda limit=limit: resource.setrlimit(resource.RLIMIT_NOFILE, limit),
+                                  env=programs.environment(XDG_RUNTIME_DIR=self.directory))
+            if limit[1] == hard:
+                self.expect_success(done)
+                self.assertEqual([line.split()[-1] for line in done.stdout.splitlines()], ["64"] * 30)
+            else:
+                self.expect_end(done, 126, "Too many open files", "may have 64 files open", "ulimit -n")
 
     def test_a_rank_that_joins_and_does_not_leave_has_failed(self):
         self.expect_end(self.talk(2, "ask('cmd=init'); rank == 0 and sys.exit(); time.sleep(1000)"), 1,
