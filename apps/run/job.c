@@ -13,6 +13,9 @@
  *     other ranks are distant, and the end of a distant rank's socket is its end. That of another
  *     rank has the same socket as its program, which alone reads from it: it tells rank 0 how its
  *     program has failed, and ends it when rank 0 closes the socket, which ends the job here.
+ * J5. A rank may ask for all keys and values at once (space.h): a word of the answer to cmd=init
+ *     says so. The answer goes as far as the rank reads it; until it has all, nothing else that the
+ *     rank says is heard, so that what it is owed is one place in one text.
  */
 #include "job.h"
 
@@ -53,6 +56,8 @@ struct rank {
 	bool left;     /* it has finished it */
 	bool waits;    /* at the barrier */
 	struct pmi_lines lines;
+	const char *owed; /* J5: what it has not read yet, */
+	size_t owed_length;
 	struct label labels[STREAMS];
 };
 
@@ -113,6 +118,7 @@ static void socket_close(struct rank *rank)
 {
 	close(rank->socket);
 	rank->socket = -1;
+	rank->owed_length = 0;
 }
 
 /* J4. Ends what is on other hosts. */
@@ -221,6 +227,8 @@ static void barrier_enter(unsigned rank)
 		barrier_check();
 		return;
 	}
+	/* Who waits is owed nothing. */
+	space_forget_text();
 	for (unsigned n = 0; n < size; n++) {
 		ranks[n].waits = false;
 		(void)pmi_write(ranks[n].socket, "cmd=barrier_out\n");
@@ -253,6 +261,31 @@ static bool get(unsigned rank, const char *line)
 	return pmi_write(ranks[rank].socket, "cmd=get_result rc=0 msg=success value=%s\n", value);
 }
 
+/* J5. Sends what the socket takes. Returns false if the rank does not read any more. */
+static bool owed_send(struct rank *rank)
+{
+	while (rank->owed_length > 0) {
+		ssize_t sent = send(
+			rank->socket, rank->owed, rank->owed_length, MSG_DONTWAIT | MSG_NOSIGNAL);
+
+		if (sent < 0)
+			return errno == EAGAIN || errno == EINTR;
+		rank->owed += sent;
+		rank->owed_length -= (size_t)sent;
+	}
+	return true;
+}
+
+static bool get_all(struct rank *rank)
+{
+	if (rank->waits)
+		return false;
+	rank->owed = space_text(&rank->owed_length);
+	if (!rank->owed)
+		return pmi_write(rank->socket, "cmd=all rc=-1 msg=no_memory\n");
+	return owed_send(rank);
+}
+
 static bool aborted(unsigned rank, const char *line)
 {
 	char what[64];
@@ -277,6 +310,8 @@ static bool answer(unsigned n, const char *line)
 		return put(n, line);
 	if (strcmp(command, "get") == 0)
 		return get(n, line);
+	if (strcmp(command, "get_all") == 0)
+		return get_all(rank);
 	if (strcmp(command, "abort") == 0)
 		return aborted(n, line);
 	if (strcmp(command, "barrier_in") == 0) {
@@ -286,8 +321,8 @@ static bool answer(unsigned n, const char *line)
 	if (strcmp(command, "init") == 0) {
 		rank->joined = true;
 		rank->left = false;
-		return pmi_write(
-			rank->socket, "cmd=response_to_init pmi_version=1 pmi_subversion=1 rc=0\n");
+		return pmi_write(rank->socket, "cmd=response_to_init pmi_version=1 "
+					       "pmi_subversion=1 rc=0 get_all=1\n");
 	}
 	if (strcmp(command, "finalize") == 0) {
 		rank->joined = false;
@@ -344,13 +379,13 @@ static void socket_turn(unsigned n)
 	const char *line;
 	char what[128];
 
-	if (!pmi_read(&rank->lines, rank->socket)) {
+	if (!(rank->owed_length > 0 ? owed_send(rank) : pmi_read(&rank->lines, rank->socket))) {
 		socket_close(rank);
 		if (rank->distant)
 			distant_gone(n);
 		return;
 	}
-	while (rank->socket >= 0 && (line = pmi_line(&rank->lines))) {
+	while (rank->socket >= 0 && rank->owed_length == 0 && (line = pmi_line(&rank->lines))) {
 		if (answer(n, line))
 			continue;
 		snprintf(what, sizeof(what), "asked by PMI \"%.80s\", which has no answer here",
@@ -589,8 +624,9 @@ static void job_turn(int signals)
 	count += meet_polled(polled + count);
 	first = count;
 	for (unsigned n = 0; n < size; n++) {
-		polled[count++] = (struct pollfd){.fd = ranks[n].socket, .events = POLLIN};
-		for (unsigned stream = 0; stream < STREAMS; stream++)
+		polled[count++] = (struct pollfd){.fd = ranks[n].socket,
+			.events = ranks[n].owed_length > 0 ? POLLOUT : POLLIN};
+		for (unsigned stream = 0; stream < STREAMS && labelled; stream++)
 			polled[count++] = (struct pollfd){
 				.fd = ranks[n].labels[stream].from, .events = POLLIN};
 	}
@@ -603,7 +639,7 @@ static void job_turn(int signals)
 	for (unsigned n = 0; n < size; n++) {
 		if (polled[count++].revents != 0 && ranks[n].socket >= 0)
 			socket_turn(n);
-		for (unsigned stream = 0; stream < STREAMS; stream++)
+		for (unsigned stream = 0; stream < STREAMS && labelled; stream++)
 			if (polled[count++].revents != 0)
 				(void)label_turn(&ranks[n].labels[stream]);
 	}

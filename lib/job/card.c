@@ -56,16 +56,25 @@ void card_write(const struct card *card, char text[CARD_TEXT])
 		snprintf(text + 2 * i, CARD_TEXT - 2 * i, "%02x", bytes[i]);
 }
 
+static bool digit_value(char digit, unsigned *value)
+{
+	if (digit >= '0' && digit <= '9')
+		*value = (unsigned)(digit - '0');
+	else if (digit >= 'a' && digit <= 'f')
+		*value = 10 + (unsigned)(digit - 'a');
+	else
+		return false;
+	return true;
+}
+
 bool card_read(struct card *card, const char *text)
 {
-	static const char digits[] = "0123456789abcdef";
 	uint8_t bytes[CARD_BYTES] = {0};
+	unsigned i, digit;
 
-	if (strlen(text) != CARD_TEXT - 1 || strspn(text, digits) != CARD_TEXT - 1)
-		return false;
-	for (unsigned i = 0; i < CARD_TEXT - 1; i++)
-		bytes[i / 2] = (uint8_t)(bytes[i / 2] << 4 | (strchr(digits, text[i]) - digits));
-	return card_decode(card, bytes);
+	for (i = 0; i < CARD_TEXT - 1 && digit_value(text[i], &digit); i++)
+		bytes[i / 2] = (uint8_t)((unsigned)bytes[i / 2] << 4 | digit);
+	return i == CARD_TEXT - 1 && text[i] == '\0' && card_decode(card, bytes);
 }
 
 /* As PTL_IFACE_NAME has it. */

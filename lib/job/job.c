@@ -7,8 +7,10 @@
 #include <job/job.h>
 
 #include <fcntl.h>
+#include <inttypes.h>
 #include <poll.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
@@ -21,6 +23,8 @@
 #define KEY "postern" /* of a process's card */
 
 #define NAP (200 * MICROSECOND) /* of a thread that drives and waits for the launcher */
+
+#define CARDS_SINGLE 8u /* that a process asks for one by one before it wants all */
 
 bool job_find(struct job *job, bool lists)
 {
@@ -65,23 +69,31 @@ static void launcher_await(struct job *job)
 	} while (socket.revents == 0);
 }
 
-/* The launcher's answer, cmd=ANSWER, to a question that was sent. NULL after an error: job.why. */
-static const char *answer_await(struct job *job, const char *answer, bool sent)
+/* The launcher's next line. NULL after an error: job.why. */
+static const char *line_await(struct job *job, bool sent)
 {
-	char command[PMI_KEY], code[PMI_KEY];
 	const char *line = NULL;
 
 	while (sent && !(line = pmi_line(&job->lines))) {
 		launcher_await(job);
 		sent = pmi_read(&job->lines, job->socket);
 	}
-	if (!line) {
+	if (!line)
 		(void)job_wrong(job,
 			"the launcher of this job has ended, or PMI_FD=%d is not its socket: "
 			"start the job again",
 			job->socket);
+	return line;
+}
+
+/* The launcher's answer, cmd=ANSWER, to a question that was sent. NULL after an error: job.why. */
+static const char *answer_await(struct job *job, const char *answer, bool sent)
+{
+	char command[PMI_KEY], code[PMI_KEY];
+	const char *line = line_await(job, sent);
+
+	if (!line)
 		return NULL;
-	}
 	if (pmi_word(line, "cmd", command, sizeof(command)) && strcmp(command, answer) == 0 &&
 		(!pmi_word(line, "rc", code, sizeof(code)) || strcmp(code, "0") == 0))
 		return line;
@@ -98,9 +110,11 @@ static const char *answer_await(struct job *job, const char *answer, bool sent)
 static bool pmi_begin(struct job *job)
 {
 	const char *line;
+	uint32_t has_all;
 
 	(void)fcntl(job->socket, F_SETFD, FD_CLOEXEC);
 	line = job_ask(job, "response_to_init", "cmd=init pmi_version=1 pmi_subversion=1\n");
+	job->has_all = line && pmi_number(line, "get_all", &has_all) && has_all == 1;
 	if (!line || !(line = job_ask(job, "my_kvsname", "cmd=get_my_kvsname\n")))
 		return false;
 	return pmi_word(line, "kvsname", job->space, sizeof(job->space)) ||
@@ -200,14 +214,70 @@ bool job_meet(struct job *job, const struct card *self)
 	       neighbour_meet(job, self);
 }
 
-bool job_card(struct job *job, uint32_t rank, struct card *card)
+/* Takes a line of all keys and values: the card of a rank, or a pair that is none. */
+static void card_take(struct job *job, const char *line)
+{
+	char key[PMI_KEY], value[CARD_TEXT];
+	struct card card;
+	uint32_t rank;
+
+	if (pmi_word(line, "key", key, sizeof(key)) &&
+		pmi_word(line, "value", value, sizeof(value)) &&
+		sscanf(key, KEY "-%" SCNu32, &rank) == 1 && rank < job->size &&
+		card_read(&card, value))
+		job->cards[rank] = card;
+}
+
+/* Fetches all cards. Those that are missing have no node. */
+static bool cards_fetch(struct job *job)
+{
+	const char *line = job_ask(job, "all", "cmd=get_all\n");
+	uint32_t count;
+
+	if (!line)
+		return false;
+	if (!pmi_number(line, "count", &count))
+		return job_wrong(job, "the launcher of this job does not say how many keys it has");
+	job->cards = malloc(job->size * sizeof(*job->cards));
+	if (!job->cards)
+		return job_wrong(job, "there is no memory for the cards of %u ranks", job->size);
+	for (uint32_t rank = 0; rank < job->size; rank++)
+		job->cards[rank].process.nid = UINT32_MAX;
+	for (; count > 0; count--) {
+		line = line_await(job, true);
+		if (!line)
+			return false;
+		card_take(job, line);
+	}
+	return true;
+}
+
+/* The card of a rank as the launcher has it. *is_one: it is a card. */
+static bool card_find(struct job *job, uint32_t rank, struct card *card, bool *is_one)
 {
 	char key[PMI_KEY], value[PMI_VALUE];
 
+	if (job->has_all && !job->cards && ++job->cards_asked > CARDS_SINGLE && !cards_fetch(job))
+		return false;
+	if (job->cards) {
+		*card = job->cards[rank];
+		*is_one = card->process.nid != UINT32_MAX;
+		return true;
+	}
 	card_key(job, rank, key);
 	if (!job_get(job, rank, key, value, sizeof(value)))
 		return false;
-	return card_read(card, value) ||
+	*is_one = card_read(card, value);
+	return true;
+}
+
+bool job_card(struct job *job, uint32_t rank, struct card *card)
+{
+	bool is_one;
+
+	if (!card_find(job, rank, card, &is_one))
+		return false;
+	return is_one ||
 	       job_wrong(job,
 		       "the launcher of this job has no card of rank %u: start the job again, with "
 		       "one release of Postern on all hosts",
@@ -235,6 +305,8 @@ void job_close(struct job *job)
 	else if (job->kind == LAUNCHER_PMIX)
 		(void)pmix_end(job);
 	job->kind = LAUNCHER_NONE;
+	free(job->cards);
+	job->cards = NULL;
 }
 
 void job_abort(struct job *job, int code)

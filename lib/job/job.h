@@ -38,6 +38,9 @@ struct job {
 	bool (*drive)(void);
 	struct watch watch;
 	char space[PMI_SPACE]; /* name of the launcher's key-value space */
+	bool has_all;          /* LAUNCHER_PMI: it gives all keys and values at once, if asked */
+	unsigned cards_asked;  /* one by one */
+	struct card *cards;    /* of all ranks; NULL: they were not fetched at once */
 	struct pmi_lines lines;
 	char why[512]; /* the error, after a function returned false */
 };
@@ -73,7 +76,8 @@ bool job_get(struct job *job, uint32_t rank, const char *key, char *value, size_
  * if this process does not reach its right neighbour: if there are ranks on different networks,
  * some have such a neighbour. */
 bool job_meet(struct job *job, const struct card *self) CORE_API(job_meet);
-/* The card of a rank. Only with a launcher. */
+/* The card of a rank. Only with a launcher. Who asks for more than a few gets all of them from a
+ * launcher that gives all at once: postern-run. */
 bool job_card(struct job *job, uint32_t rank, struct card *card) CORE_API(job_card);
 /* Returns when all others have come here, too. With a watch it ends the job, and does not return,
  * if a rank is dead. */

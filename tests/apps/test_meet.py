@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """postern-run --meet: a job whose ranks are started one by one, as ssh, Kubernetes' indexed jobs and torchrun do."""
 import os
+import resource
 import signal
 import socket
 import time
@@ -93,6 +94,21 @@ class Meet(programs.Case):
         self.assertIn("2 ranks", outputs[0])
         for stranger in strangers:
             stranger.close()
+
+    def test_a_thousand_ranks_have_all_cards(self):
+        """Not by a million questions: that took two minutes. The job has more sockets than a process may open at first."""
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        if hard < 3000:
+            raise unittest.SkipTest("a process may open 3,000 files here at least")
+        resource.setrlimit(resource.RLIMIT_NOFILE, (1024, hard))
+        try:
+            join = self.rank(0, 1024, os.path.join(os.environ["POSTERN_BUILD"], "tests/apps/join"), self.place, "1024")
+        finally:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+        codes, outputs, errors = self.ends([join])
+        self.assertEqual((codes, errors), ([0], [""]))
+        self.assertIn("1024 ranks have all cards", outputs[0])
+        print(outputs[0], end="")
 
     def test_a_rank_that_fails_ends_all(self):
         ranks = [self.rank(0, 3, "sleep", "1000"), self.rank(1, 3, "sleep", "1000"), self.rank(2, 3, "sh", "-c", "sleep 1; exit 7")]

@@ -113,7 +113,7 @@ print("|".join(answers) + "\\n", end="", flush=True) # in one write, so that no 
 """))
         lines = set(done.stdout.strip().split("\n"))
         self.assertEqual(lines, {"|".join((
-            "cmd=response_to_init pmi_version=1 pmi_subversion=1 rc=0", "cmd=my_kvsname kvsname=job",
+            "cmd=response_to_init pmi_version=1 pmi_subversion=1 rc=0 get_all=1", "cmd=my_kvsname kvsname=job",
             "cmd=maxes kvsname_max=256 keylen_max=64 vallen_max=1024", "cmd=appnum appnum=0", "cmd=universe_size size=4",
             "cmd=put_result rc=0 msg=success", "cmd=barrier_out", *(f"cmd=get_result rc=0 msg=success value={n * n}" for n in range(4)),
             "cmd=get_result rc=-1 msg=key_none_not_found", "cmd=finalize_ack"))})
@@ -263,6 +263,52 @@ if rank == 1:
 time.sleep(1000)
 """)
         self.expect_end(done, 5, "rank 1 ended with exit code 5")
+
+    def test_all_keys_and_values_come_at_once(self):
+        done = self.talk(3, """
+answer = ask('cmd=init pmi_version=1 pmi_subversion=1')
+ask(f'cmd=put kvsname=job key=k{rank} value={rank * rank}')
+ask('cmd=barrier_in')
+head = ask('cmd=get_all')
+lines = [pmi.readline().strip() for _ in range(int(head.rpartition('=')[2]))]
+ask('cmd=barrier_in')
+ask('cmd=put kvsname=job key=k1 value=new')
+ask('cmd=barrier_in')
+again = ask('cmd=get_all')
+more = [pmi.readline().strip() for _ in range(int(again.rpartition('=')[2]))]
+ask('cmd=finalize')
+if rank == 2:
+    print(answer, head, *lines, *more, sep="|")
+""")
+        self.expect_success(done)
+        self.assertEqual(done.stdout.strip(), "|".join((
+            "cmd=response_to_init pmi_version=1 pmi_subversion=1 rc=0 get_all=1", "cmd=all rc=0 count=3", "cmd=pair key=k0 value=0",
+            "cmd=pair key=k1 value=1", "cmd=pair key=k2 value=4", "cmd=pair key=k0 value=0", "cmd=pair key=k1 value=new", "cmd=pair key=k2 value=4")))
+
+    def test_who_wants_all_and_reads_nothing_keeps_nobody_waiting(self):
+        done = self.talk(2, """
+if rank == 1:
+    for n in range(2000):
+        ask(f'cmd=put kvsname=job key=k{n} value=' + 'v' * 1000)
+    sock = socket.socket(fileno=os.dup(int(os.environ["PMI_FD"])))
+    sock.sendall(b"cmd=get_all\\n" * 1000)
+    ask('cmd=get kvsname=job key=k7')
+    sock.sendall(b"cmd=put kvsname=job key=last value=1\\n")
+    signal.pause()
+while 'rc=0' not in ask('cmd=get kvsname=job key=k1999'):
+    time.sleep(0.01)
+for n in range(2000):
+    ask(f'cmd=get kvsname=job key=k{n}')
+print('last' in ask('cmd=get kvsname=job key=last'))
+ask('cmd=abort exitcode=3')
+""")
+        self.expect_end(done, 3, "rank 0 has ended the job with exit code 3")
+        self.expect_end(self.talk(2, """
+if rank == 1:
+    pmi.write('cmd=barrier_in\\n')
+    ask('cmd=get_all')
+time.sleep(1000)
+"""), 1, 'rank 1 asked by PMI "cmd=get_all"')
 
     # --- signals
 
