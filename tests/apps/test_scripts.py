@@ -31,6 +31,20 @@ class Scripts(unittest.TestCase):
                 self.assertEqual(done.returncode, 2, done.stdout + done.stderr)
                 self.assertIn("--no-such", done.stderr)
 
+    def test_an_argument_too_many_is_named(self):
+        for name in self.names:
+            with self.subTest(name):
+                done = run(name, "no-such-1", "no-such-2", "no-such-3")
+                self.assertEqual(done.returncode, 2, done.stdout + done.stderr)
+                self.assertIn("no-such-", done.stderr)
+                self.assertTrue(done.stderr.splitlines()[-1].startswith(f"{name}: "), done.stderr)
+
+    def test_the_number_of_runs_is_a_number(self):
+        for number in ("no-number", "0", ""):
+            done = run("clients", "/dev/null", number)
+            self.assertEqual(done.returncode, 2, done.stdout + done.stderr)
+            self.assertIn(f'not "{number}"', done.stderr)
+
 
 if __name__ == "__main__":
     unittest.main(verbosity=2)
