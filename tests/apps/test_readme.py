@@ -12,6 +12,7 @@ SOURCE = os.environ.get("POSTERN_SOURCE", ".")
 
 DOCUMENTS = ["README.md", "CONTRIBUTING.md"] + ["doc/" + name for name in os.listdir(os.path.join(SOURCE, "doc"))
                                                 if name.endswith(".md")]
+OF_LIBRARIES = {"__tls_get_addr", "rte_memcpy"}  # functions of others that no source here calls by name
 
 
 def text(name):
@@ -34,6 +35,15 @@ class Readme(programs.Case):
         for name in DOCUMENTS:
             for target in re.findall(r"\]\(([^):#]+)[^):]*\)", text(name)):
                 self.assertTrue(os.path.exists(os.path.join(SOURCE, os.path.dirname(name), target)), f"{name}: {target}")
+
+    def test_functions_that_documents_name_are_there(self):
+        sources = ""
+        for room in ("apps", "include", "lib", "pmd-glue", "share", "tests"):
+            for folder, _, files in os.walk(os.path.join(SOURCE, room)):
+                sources += "".join(text(os.path.join(folder, name)) for name in files if name.endswith((".c", ".h")))
+        there = set(re.findall(r"\w+(?=\()", sources)) | OF_LIBRARIES
+        for name in DOCUMENTS:
+            self.assertEqual(set(re.findall(r"`(\w+)\(\)`", text(name))) - there, set(), name)
 
     def test_the_drawing_is_that_of_its_text(self):
         done = subprocess.run([os.path.join(SOURCE, "scripts", "drawing"), "--check"], stderr=subprocess.PIPE, text=True, check=False)
