@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "../json.h"
 #include "../parse.h"
@@ -74,6 +75,15 @@ void doctor_find(struct doctor *doctor, enum level level, const char *format, ..
 	va_end(arguments);
 }
 
+/* Root needs no sudo, and many containers have none. */
+static void sudo_remove(char *commands)
+{
+	static const char word[] = "sudo ";
+
+	for (char *at = commands; (at = strstr(at, word));)
+		memmove(at, at + strlen(word), strlen(at + strlen(word)) + 1);
+}
+
 void doctor_mend(struct doctor *doctor, const char *format, ...)
 {
 	struct finding *finding = &doctor->findings[doctor->finding_count - 1];
@@ -82,6 +92,8 @@ void doctor_mend(struct doctor *doctor, const char *format, ...)
 	va_start(arguments, format);
 	vsnprintf(finding->mend, sizeof(finding->mend), format, arguments);
 	va_end(arguments);
+	if (geteuid() == 0)
+		sudo_remove(finding->mend);
 }
 
 bool doctor_has(const struct doctor *doctor, enum kind kind)
