@@ -28,13 +28,19 @@
 
 #define POOL_CACHE       64
 #define POOLS_MAX        64
-#define SECONDS_AT_START 1800000000 /* of the simulated wall clock */
+#define BUFFERS_BYTES    ((size_t)16 << 30) /* of addresses */
+#define SECONDS_AT_START 1800000000         /* of the simulated wall clock */
 #define GATHER_BYTES     128
 #define TURN_LEAST       200    /* ns between two turns, so that time moves */
 #define CRASH_SKIP       SECOND /* a crashing node waits for nothing */
 #define WRAP_SPAN        64     /* psns before the wrap */
 
 static struct rte_mempool *pools[POOLS_MAX];
+
+/* Where all pools have their buffers. Its pages stay from run to run: the kernel would take longer
+ * to clear them than a short run lasts. */
+static uint8_t *buffers;
+static size_t buffers_used;
 
 /* The node whose library state is in place, and the one before it while a node lingers. */
 static struct node *current;
@@ -650,19 +656,50 @@ void node_library_close(struct simulation *simulation, const struct node_setting
 		rte_mempool_free(pools[i]);
 		pools[i] = NULL;
 	}
+	buffers_used = 0;
 }
 
-/* Pages of the pool's own go back to the system with it; EAL's would stay the process's. */
+static uint8_t *buffers_take(size_t bytes)
+{
+	uint8_t *taken;
+
+	if (!buffers) {
+		void *map = mmap(NULL, BUFFERS_BYTES, PROT_READ | PROT_WRITE,
+			MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+		if (map == MAP_FAILED)
+			return NULL;
+		buffers = map;
+	}
+	if (bytes > BUFFERS_BYTES - buffers_used)
+		return NULL;
+	taken = buffers + buffers_used;
+	buffers_used += bytes;
+	return taken;
+}
+
+static bool pool_populate(struct rte_mempool *pool)
+{
+	size_t bytes = RTE_ALIGN_CEIL(
+		(size_t)pool->size * (pool->header_size + pool->elt_size + pool->trailer_size),
+		(size_t)RTE_CACHE_LINE_SIZE);
+	uint8_t *taken = buffers_take(bytes);
+
+	return taken && rte_mempool_populate_iova(pool, (char *)taken, (uintptr_t)taken, bytes,
+				NULL, NULL) == (int)pool->size;
+}
+
 static struct rte_mempool *pool_create(const char *name, uint32_t frames, uint32_t room)
 {
 	struct rte_pktmbuf_pool_private layout = {.mbuf_data_room_size = (uint16_t)room};
-	struct rte_mempool *pool = rte_mempool_create_empty(name, frames,
-		(unsigned)sizeof(struct rte_mbuf) + room, POOL_CACHE, sizeof(layout), 0, 0);
+	struct rte_mempool *pool =
+		rte_mempool_create_empty(name, frames, (unsigned)sizeof(struct rte_mbuf) + room,
+			POOL_CACHE, sizeof(layout), 0, RTE_MEMPOOL_F_NO_IOVA_CONTIG);
 
 	if (!pool)
 		return NULL;
 	rte_pktmbuf_pool_init(pool, &layout);
-	if (rte_mempool_populate_anon(pool) != (int)frames) {
+	if (!pool_populate(pool)) {
 		rte_mempool_free(pool);
 		return NULL;
 	}
