@@ -22,6 +22,8 @@
  *     port; but while BYE_LIFE is not over, messages that begin fail after BYE_WAIT, in which its
  *     successor may answer. A host's switch (posternd) knows most of the host's processes, not
  *     all, so its word counts only after DENIED_LIFE of silence.
+ * I6. Who is asked alone for another process says that the process is not there. Against the book
+ *     that counts at once: everybody is asked. Otherwise it is a switch's word (I5).
  */
 #include <transport/address.h>
 
@@ -41,7 +43,11 @@
 /* questions that go only to where the peer was, and with udp cast no doubt on the way to the
  * node */
 #define ASKS_TRUSTED 3
-#define ASKS_DOUBT   6 /* questions when nothing waits for the answer */
+/* The same where the book says that the process is. A host that thousands begin to talk to at once
+ * loses questions, and all of them asking everybody would be worse. Where the book is wrong,
+ * whoever is there says so (I6). */
+#define ASKS_TOLD  8
+#define ASKS_DOUBT 6 /* questions when nothing waits for the answer */
 /* of silence, after which the word of another that the process is not there counts, */
 #define DENIED_LIFE SECOND
 #define DENIED_WAIT (100 * MILLISECOND) /* and in which the process may still answer */
@@ -146,6 +152,21 @@ static bool address_hinted(const struct peer *peer)
 	return peer->incarnation == 0 && memcmp(peer->address, none, sizeof(none)) != 0;
 }
 
+/* How many questions go to peer->address before everybody is asked. What a frame said has no more
+ * than a known address has: anybody can send a frame. */
+static unsigned questions_trusted(const struct transport *transport, const struct peer *peer)
+{
+	const uint8_t *said;
+
+	if (peer->address_state == ADDRESS_KNOWN)
+		return ASKS_TRUSTED;
+	if (!address_hinted(peer))
+		return 1;
+	said = book_find(&transport->book, peer->process);
+	return said && memcmp(said, peer->address, FRAME_ADDRESS_BYTES) == 0 ? ASKS_TOLD
+									     : ASKS_TRUSTED;
+}
+
 /* Where the next question goes: on Ethernet to the known address or to the hint, then to everybody.
  * What is known of a life that is over gets one try. With udp the node is known, and asked by the
  * hint, or as soon as there is a way to it. NULL: there is none yet. */
@@ -153,7 +174,7 @@ static const uint8_t *question_way(struct transport *transport, const struct pee
 {
 	uint32_t hop = encapsulation_hop(&transport->encapsulation, peer->process.nid);
 	bool hinted = address_hinted(peer);
-	unsigned tries = peer->address_state == ADDRESS_KNOWN || hinted ? ASKS_TRUSTED : 1;
+	unsigned tries = questions_trusted(transport, peer);
 	const uint8_t *to;
 
 	if (!transport->neighbours)
@@ -436,6 +457,34 @@ void address_asked(
 		COUNT(transport, dropped_ask);
 }
 
+void address_asked_for_another(
+	struct transport *transport, const struct frame_header *frame, const uint8_t *from)
+{
+	struct rte_mbuf *mbuf;
+	struct frame answer = {
+		.type = FRAME_BYE,
+		.length = FRAME_HEADER_BYTES,
+		.destination_nid = frame->source_nid,
+		.destination_pid = frame->source_pid,
+		.destination_incarnation = frame->source_incarnation,
+		.psn = frame->psn,
+		.ack = frame->ack,
+	};
+
+	if (!answer_spend(transport, &transport->tells_paid, TELL_BYTES))
+		return;
+	mbuf = outbox_begin(transport, NULL);
+	if (!mbuf)
+		return;
+	sender_sign(transport, &answer);
+	answer.source_nid = frame->destination_nid;
+	answer.source_pid = frame->destination_pid;
+	answer.source_incarnation = frame->source_incarnation;
+	frame_encode(&answer, outbox_header(mbuf));
+	outbox_put(transport, mbuf, &answer, from);
+	COUNT(transport, denials_sent);
+}
+
 bool address_asks(const struct transport *transport, const struct peer *peer,
 	const struct frame_header *frame)
 {
@@ -449,6 +498,12 @@ void address_denied(struct transport *transport, struct peer *peer)
 	const uint64_t silence = transport->now - peer->progress;
 	const uint64_t start = transport->options.start_timeout;
 
+	if (questions_trusted(transport, peer) == ASKS_TOLD) {
+		memset(peer->address, 0, FRAME_ADDRESS_BYTES);
+		peer->ask_due = transport->now;
+		peer_wake(transport, peer, peer->ask_due);
+		return;
+	}
 	if (silence < DENIED_LIFE)
 		return;
 	if (peer->flight) {

@@ -64,6 +64,9 @@ bool address_run(struct transport *transport, struct peer *peer);
 /* A question for this process. */
 void address_asked(
 	struct transport *transport, const struct frame_header *frame, const uint8_t *from);
+/* A question for another process, which came to this one alone. */
+void address_asked_for_another(
+	struct transport *transport, const struct frame_header *frame, const uint8_t *from);
 /* Does the frame bear the number of the question that the peer is asked? */
 bool address_asks(const struct transport *transport, const struct peer *peer,
 	const struct frame_header *frame);

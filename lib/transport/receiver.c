@@ -697,6 +697,13 @@ static inline bool peer_receive(
 	return false;
 }
 
+/* Did the frame come to this port's address only? */
+static bool came_alone(const struct transport *transport, const struct arrival *arrival)
+{
+	return arrival->outer.from && memcmp(rte_pktmbuf_mtod(arrival->mbuf, const void *),
+					      transport->port->address, FRAME_ADDRESS_BYTES) == 0;
+}
+
 /* A question to everybody, or an echo question. Whichever process it is for, an asker at another
  * address or in another life than is known here is asked in turn. It never makes a peer. */
 static __rte_noinline void question_receive(
@@ -710,16 +717,19 @@ static __rte_noinline void question_receive(
 	if (peer && life_fine(transport, peer, arrival) &&
 		address_other(transport, peer, arrival->outer.from))
 		address_doubt(transport, peer, arrival->outer.from);
-	if (!process_same(to, transport->options.self))
+	if (!process_same(to, transport->options.self)) {
 		COUNT(transport, dropped_foreign);
-	else if (frame_type(frame) == FRAME_ASK)
+		if (frame_type(frame) == FRAME_ASK && came_alone(transport, arrival))
+			address_asked_for_another(transport, frame, arrival->outer.from);
+	} else if (frame_type(frame) == FRAME_ASK) {
 		address_asked(transport, frame, arrival->outer.from);
-	else
+	} else {
 		echo_asked(transport, frame, arrival->outer.from);
+	}
 }
 
-/* The host of a peer has answered a question for it: it has no such process. Nobody else knows the
- * question's number, whichever life the answer names. */
+/* The host of a peer, or another process there, has answered a question for it: there is no such
+ * process. Nobody else knows the question's number, whichever life the answer names. */
 static void denial_receive(struct transport *transport, struct peer *peer)
 {
 	COUNT(transport, denials_received);

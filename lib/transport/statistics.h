@@ -46,6 +46,7 @@
 	X(dropped_window, "frames beyond the receive window")                                      \
 	X(dropped_no_memory, "frames dropped for lack of buffers or room for peers")               \
 	X(refusals_received, "ICMP errors for frames in flight or for questions")                  \
+	X(denials_sent, "answers that the process in the question is not here")                    \
 	X(denials_received, "answers that no process has the process id in the question")          \
 	X(dropped_bad_ack, "acknowledgements of frames that were never sent")                      \
 	X(marks_received, "frames that were marked for congestion on their way (ECN)")             \

@@ -88,7 +88,7 @@ static void way__leads_questions_to_the_process_alone(void **state)
 	network_destroy(network);
 }
 
-static void way__that_is_wrong_costs_some_milliseconds(void **state)
+static void way__that_is_wrong_costs_a_third_of_a_second(void **state)
 {
 	static const uint8_t wrong[FRAME_ADDRESS_BYTES] = {2, 9, 9, 9, 9, 9};
 	struct network *network = network_known(3);
@@ -97,11 +97,30 @@ static void way__that_is_wrong_costs_some_milliseconds(void **state)
 	way_tell(network, 0, 1, wrong);
 	network_send(network, 0, 1, 100);
 	network_send(network, 0, 2, 100);
-	assert_true(network_run(network, 100 * MILLISECOND));
+	assert_true(network_run(network, 400 * MILLISECOND));
 	if (network_is_udp())
 		assert_true(network->nodes[0].counters.arps_sent > 0);
 	else
 		assert_int_equal(network->nodes[0].counters.asks_everybody, 1);
+	network_check(network);
+	network_destroy(network);
+}
+
+/* Whoever is there says that the process is not. */
+static void way__to_another_process_is_told_at_once(void **state)
+{
+	struct network *network = network_known(3);
+
+	(void)state;
+	way_tell(network, 0, 1, network->nodes[2].port.address);
+	network_send(network, 0, 1, 100);
+	network_send(network, 0, 2, 100);
+	assert_true(network_run(network, network_is_udp() ? 100 * MILLISECOND : 4 * MILLISECOND));
+	if (!network_is_udp()) {
+		assert_int_equal(network->nodes[2].counters.denials_sent, 1);
+		assert_int_equal(network->nodes[0].counters.denials_received, 1);
+		assert_int_equal(network->nodes[0].counters.asks_everybody, 1);
+	}
 	network_check(network);
 	network_destroy(network);
 }
@@ -145,7 +164,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(book__finds_what_was_put_last),
 		cmocka_unit_test(way__leads_questions_to_the_process_alone),
-		cmocka_unit_test(way__that_is_wrong_costs_some_milliseconds),
+		cmocka_unit_test(way__that_is_wrong_costs_a_third_of_a_second),
+		cmocka_unit_test(way__to_another_process_is_told_at_once),
 		cmocka_unit_test(way__leads_to_a_process_that_was_forgotten),
 		cmocka_unit_test(way__may_be_told_late),
 	};
