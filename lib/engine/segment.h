@@ -228,9 +228,22 @@ struct attachment {
 	uint32_t headers;  /* that refer to its memory (unexpected.h); the poll core's */
 	uint32_t places;   /* kept in the queue for its last events; the poll core's */
 	uint32_t most;     /* bytes: longer messages pass it over; 0: none does */
-	uint64_t base;     /* what offsets count from that requests bring */
+	/* a power of two: each message moves the local offset by a multiple of it, so that only so
+	 * many messages have room; 0: by its length */
+	uint32_t unit;
+	uint64_t base; /* what offsets count from that requests bring */
 };
 static_assert(sizeof(struct attachment) == CACHE_LINE, "attachment: one line");
+
+/* By how much a message of so many bytes moves a local offset, which has so much room behind it. */
+static inline uint64_t offset_step(uint64_t unit, uint64_t length, uint64_t room)
+{
+	uint64_t step = length;
+
+	if (unit != 0)
+		step = ((length > 0 ? length : 1) + unit - 1) & -unit;
+	return step < room ? step : room;
+}
 
 #define ATTACHMENT_BYTES      1 /* counts bytes */
 #define ATTACHMENT_ONCE       2 /* takes one message */

@@ -31,13 +31,23 @@ static inline void places_give(const struct region *region, uint32_t count)
 		queue->incoming -= count;
 }
 
+/* By how much a message moves the offset of an entry, which is managed locally. */
+static inline uint64_t entry_step(const struct region *region, const struct attachment *attachment,
+	const struct placement *placement)
+{
+	if (__builtin_expect(attachment->unit == 0, 1))
+		return placement->length;
+	return offset_step(attachment->unit, placement->length, region->length - region->offset);
+}
+
 /* Does a message use the entry up? */
 static inline bool entry_ends(const struct region *region, const struct attachment *attachment,
 	const struct placement *placement)
 {
 	return attachment->flags & ATTACHMENT_ONCE ||
 	       (!(region->options & REGION_REMOTE_OFFSET) &&
-		       region->length - region->offset - placement->length < attachment->min_free);
+		       region->length - region->offset - entry_step(region, attachment, placement) <
+			       attachment->min_free);
 }
 
 /* A message uses an entry up. */
@@ -50,7 +60,7 @@ static inline __attribute__((always_inline)) void entry_use(struct space *space,
 	bool ends = entry_ends(region, attachment, placement);
 
 	if (!(region->options & REGION_REMOTE_OFFSET))
-		region->offset += placement->length;
+		region->offset += entry_step(region, attachment, placement);
 	if (__builtin_expect(ends, 0))
 		entry_end(space, region, attachment);
 }

@@ -43,6 +43,7 @@ struct wish {
 	uint64_t length;
 	uint64_t offset; /* locally managed */
 	uint64_t min_free;
+	uint64_t unit;   /* of an attachment */
 	uint8_t options; /* of a region */
 };
 
@@ -251,7 +252,7 @@ static bool wish_grow(struct wish *wish, uint64_t requested)
 	if (!(wish->taker.flags & ATTACHMENT_GROWS) || wish->options & REGION_REMOTE_OFFSET)
 		return false;
 	left = wish->offset < wish->length ? wish->length - wish->offset : 0;
-	wish->offset = requested < left ? wish->offset + requested : wish->length;
+	wish->offset += offset_step(wish->unit, requested < left ? requested : left, left);
 	return wish->length - wish->offset < wish->min_free;
 }
 
@@ -329,6 +330,7 @@ bool unexpected_take(struct space *space, struct region *region, uint32_t portal
 		.ask = segment_match(space->segment, region_number(space, region)),
 		.length = region->length,
 		.min_free = attachment->min_free,
+		.unit = attachment->unit,
 		.options = region->options,
 	};
 	used_up = wish_run(space, portal, &wish, true) == WISH_USED_UP;

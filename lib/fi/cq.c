@@ -28,24 +28,41 @@ static bool cq_grow(struct cq *cq)
 	return true;
 }
 
-static bool cq_reserve(struct cq *cq, uint32_t most)
+static bool cq_reserve(struct cq *cq, uint32_t count, uint32_t most)
 {
-	uint32_t needed = cq->tail - cq->head + cq->promised + 1;
+	uint32_t needed = cq->tail - cq->head + cq->promised + count;
 
-	if (needed > most || (needed > cq->room && !cq_grow(cq)))
+	if (needed > most)
 		return false;
-	cq->promised++;
+	while (needed > cq->room)
+		if (!cq_grow(cq))
+			return false;
+	cq->promised += count;
 	return true;
 }
 
 bool cq_promise(struct cq *cq)
 {
-	return cq_reserve(cq, cq->bound > cq->least ? cq->bound : cq->least);
+	return cq_reserve(cq, 1, cq->bound > cq->least ? cq->bound : cq->least);
 }
 
 bool cq_stretch(struct cq *cq)
 {
-	return cq_reserve(cq, ROOM_MOST);
+	return cq_reserve(cq, 1, ROOM_MOST);
+}
+
+bool cq_promise_many(struct cq *cq, uint32_t count)
+{
+	if (!cq_reserve(cq, count, ROOM_MOST))
+		return false;
+	cq->bound += count;
+	return true;
+}
+
+void cq_release_many(struct cq *cq, uint32_t count, uint32_t left)
+{
+	cq->promised -= left;
+	cq->bound -= count;
 }
 
 void cq_line(struct cq *cq, const struct line *line)

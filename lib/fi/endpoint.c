@@ -20,6 +20,7 @@
 #define EAGER          32768
 #define KEPT_SHARE                                                                                 \
 	4096 /* messages of a peer that nobody has asked for; memory is used as they come */
+#define LEAST      64 /* FI_OPT_MIN_MULTI_RECV, if the program does not set it */
 #define KEPT_BYTES (UINT64_C(16) << 20)
 
 void endpoint_progress(struct endpoint *endpoint)
@@ -197,6 +198,7 @@ static enum answer messages_make(struct endpoint *endpoint)
 		.spare = MESSAGES_SPARE,
 		.owner = endpoint,
 		.done = message_done,
+		.part = message_part,
 		.failed = peer_failed,
 		.greeted = peer_greeted,
 		.answered = peer_answered,
@@ -297,7 +299,9 @@ static int flags_get(const struct endpoint *endpoint, uint64_t *flags)
 static int flags_set(struct endpoint *endpoint, uint64_t flags)
 {
 	const uint64_t which = flags & (FI_TRANSMIT | FI_RECV);
-	const uint64_t offered = which == FI_RECV ? FI_COMPLETION | FI_MORE : OP_FLAGS;
+	const uint64_t offered = which != FI_RECV                 ? OP_FLAGS
+				 : endpoint->caps & FI_MULTI_RECV ? RX_OP_FLAGS
+								  : RX_OP_FLAGS & ~FI_MULTI_RECV;
 
 	flags &= ~which;
 	if ((which != FI_TRANSMIT && which != FI_RECV) || (flags & ~offered) != 0)
@@ -320,6 +324,39 @@ static int endpoint_control(struct fid *fid, int command, void *argument)
 	default:
 		return -FI_ENOSYS;
 	}
+}
+
+/* An option's value, of an endpoint. NULL: there is no such option. */
+static size_t *option_of(struct fid *fid, int level, int name)
+{
+	if (level != FI_OPT_ENDPOINT || name != FI_OPT_MIN_MULTI_RECV)
+		return NULL;
+	return &endpoint_of(fid)->least;
+}
+
+static int endpoint_getopt(struct fid *fid, int level, int name, void *value, size_t *length)
+{
+	const size_t *option = option_of(fid, level, name);
+
+	if (!option)
+		return -FI_ENOPROTOOPT;
+	if (*length < sizeof(*option))
+		return -FI_ETOOSMALL;
+	*length = sizeof(*option);
+	memcpy(value, option, sizeof(*option));
+	return 0;
+}
+
+static int endpoint_setopt(struct fid *fid, int level, int name, const void *value, size_t length)
+{
+	size_t *option = option_of(fid, level, name);
+
+	if (!option)
+		return -FI_ENOPROTOOPT;
+	if (length < sizeof(*option))
+		return -FI_EINVAL;
+	memcpy(option, value, sizeof(*option));
+	return 0;
 }
 
 static int endpoint_getname(fid_t fid, void *address, size_t *length)
@@ -457,6 +494,8 @@ int endpoint_open(
 		return -FI_ENOMEM;
 	ep_ops = none_ep;
 	ep_ops.cancel = message_cancel;
+	ep_ops.getopt = endpoint_getopt;
+	ep_ops.setopt = endpoint_setopt;
 	cm_ops = none_cm;
 	cm_ops.getname = endpoint_getname;
 	endpoint->fid.fid = (struct fid){FI_CLASS_EP, context, &endpoint_fid_ops};
@@ -479,6 +518,7 @@ int endpoint_open(
 		info->tx_attr && info->tx_attr->size ? (uint32_t)info->tx_attr->size : TX_SIZE;
 	endpoint->rx_size =
 		info->rx_attr && info->rx_attr->size ? (uint32_t)info->rx_attr->size : RX_SIZE;
+	endpoint->least = LEAST;
 	list_init(&endpoint->pending);
 	list_init(&endpoint->visitations);
 	list_init(&endpoint->asks);

@@ -113,7 +113,8 @@ static bool sub(uint64_t asked, uint64_t offered)
 /* Do directions have what they are of? */
 static bool caps_are_offered(uint64_t caps)
 {
-	return sub(caps, CAPS) && (caps & CAPS_MESSAGES || !(caps & CAPS_WAYS)) &&
+	return sub(caps, CAPS) && (caps & FI_MSG || !(caps & FI_MULTI_RECV)) &&
+	       (caps & CAPS_MESSAGES || !(caps & CAPS_WAYS)) &&
 	       (caps & CAPS_REMOTE || !(caps & (CAPS_MOVES | CAPS_MOVED)));
 }
 
@@ -127,7 +128,8 @@ static bool tx_is_offered(const struct fi_tx_attr *tx, uint64_t caps)
 
 static bool rx_is_offered(const struct fi_rx_attr *rx, uint64_t caps)
 {
-	return !rx || (sub(rx->caps, caps) && sub(rx->op_flags, FI_COMPLETION | FI_MORE) &&
+	return !rx || (sub(rx->caps, caps) && sub(rx->op_flags, RX_OP_FLAGS) &&
+			      (caps & FI_MULTI_RECV || !(rx->op_flags & FI_MULTI_RECV)) &&
 			      sub(rx->msg_order, FI_ORDER_SAS) && rx->comp_order == 0 &&
 			      rx->total_buffered_recv == 0 && rx->size <= SIZE_LIMIT &&
 			      rx->iov_limit <= IOV_MAX_PARTS);
@@ -196,8 +198,8 @@ static void tx_fill(struct fi_tx_attr *tx, const struct fi_tx_attr *hint, uint64
 
 static void rx_fill(struct fi_rx_attr *rx, const struct fi_rx_attr *hint, uint64_t caps)
 {
-	rx->caps = caps & (CAPS_MESSAGES | CAPS_REMOTE | CAPS_MOVED | FI_RECV | FI_DIRECTED_RECV |
-				  FI_SOURCE | FI_SOURCE_ERR);
+	rx->caps = caps & (CAPS_MESSAGES | CAPS_REMOTE | CAPS_MOVED | FI_RECV | FI_MULTI_RECV |
+				  FI_DIRECTED_RECV | FI_SOURCE | FI_SOURCE_ERR);
 	rx->op_flags = hint ? hint->op_flags : 0;
 	rx->msg_order = FI_ORDER_SAS;
 	rx->size = hint && hint->size > RX_SIZE ? hint->size : RX_SIZE;

@@ -62,6 +62,7 @@ static struct operation *operation_try(
 			cq_release(binding->cq);
 		return NULL;
 	}
+	operation->many = NULL;
 	operation->endpoint = endpoint;
 	operation->context = post->context;
 	operation->flags = class_flag(post->class) | (sends ? FI_SEND : FI_RECV);
@@ -117,6 +118,9 @@ static void operation_free(struct operation *operation)
 		endpoint->sending--;
 	else
 		endpoint->receiving--;
+	if (operation->many)
+		cq_release_many(endpoint->rx.cq, operation->places, operation->parts);
+	free(operation->many);
 	free(operation->vector);
 	free(operation->copy);
 	operation->next = endpoint->free;
@@ -225,32 +229,77 @@ static bool line_fill(struct endpoint *endpoint, struct line *line, uint32_t pee
 	return true;
 }
 
+/* What is said of a message that was received. Returns false if that is an error. */
+static bool receive_tell(struct endpoint *endpoint, const struct transfer *transfer,
+	struct line *line, struct failure *failure)
+{
+	const bool known = line_fill(
+		endpoint, line, transfer->peer, transfer->bits, transfer->marked, transfer->data);
+
+	line->entry.len = transfer->length;
+	if (transfer->result == TRANSFER_FAILED) {
+		failure->err = failure_of(endpoint, transfer->peer);
+	} else if (transfer->result == TRANSFER_WITHDRAWN) {
+		failure->err = FI_EIO;
+	} else if (transfer->result == TRANSFER_CUT) {
+		failure->err = FI_ETRUNC;
+		failure->olen = transfer->whole - transfer->length;
+	} else if (!known) {
+		failure->err = FI_EADDRNOTAVAIL;
+		failure->has_address = true;
+		failure->address = peer_address(endpoint, transfer->peer);
+	}
+	return failure->err == 0;
+}
+
 static void receive_done(struct operation *operation, const struct transfer *transfer)
 {
-	struct endpoint *endpoint = operation->endpoint;
 	struct line line = operation_line(operation);
 	struct failure failure = {0};
-	bool known = line_fill(
-		endpoint, &line, transfer->peer, transfer->bits, transfer->marked, transfer->data);
 
-	line.entry.len = transfer->length;
 	line.entry.buf = operation->buffer;
-	if (transfer->result == TRANSFER_FAILED) {
-		failure.err = failure_of(endpoint, transfer->peer);
-	} else if (transfer->result == TRANSFER_WITHDRAWN) {
-		failure.err = FI_EIO;
-	} else if (transfer->result == TRANSFER_CUT) {
-		failure.err = FI_ETRUNC;
-		failure.olen = transfer->whole - transfer->length;
-	} else if (!known) {
-		failure.err = FI_EADDRNOTAVAIL;
-		failure.has_address = true;
-		failure.address = peer_address(endpoint, transfer->peer);
-	}
-	if (failure.err != 0)
-		operation_fail(operation, &line, &failure);
-	else
+	if (receive_tell(operation->endpoint, transfer, &line, &failure))
 		operation_complete(operation, &line);
+	else
+		operation_fail(operation, &line, &failure);
+}
+
+/* FI_MULTI_RECV: one of the messages. */
+void message_part(void *owner, struct transfer *many, const struct transfer *message)
+{
+	struct operation *operation = (struct operation *)(void *)many;
+	struct cq *cq = operation_cq(operation);
+	struct line line = operation_line(operation);
+	struct failure failure = {0};
+	const bool received = receive_tell(owner, message, &line, &failure);
+
+	line.entry.buf = message->buffer;
+	operation->parts -= !received || operation->completes;
+	if (!received)
+		cq_error(cq, &line, &failure);
+	else if (operation->completes)
+		cq_line(cq, &line);
+	counter_count(operation_counter(operation), !received);
+}
+
+/* The same: the program has its buffer again. */
+static void many_done(struct operation *operation, const struct transfer *transfer)
+{
+	const struct endpoint *endpoint = operation->endpoint;
+	const struct line line = {.entry = {.op_context = operation->context,
+					  .flags = FI_MULTI_RECV,
+					  .buf = operation->buffer},
+		.source = FI_ADDR_NOTAVAIL};
+	struct failure failure = {.err = FI_ECANCELED};
+
+	if (operation->from != PEER_ANY && endpoint->peers[operation->from].err != 0)
+		failure.err = endpoint->peers[operation->from].err;
+	if (transfer->result == TRANSFER_WITHDRAWN) {
+		operation_fail(operation, &line, &failure);
+		return;
+	}
+	cq_line(operation_cq(operation), &line);
+	operation_free(operation);
 }
 
 void message_done(void *owner, struct transfer *transfer)
@@ -260,6 +309,8 @@ void message_done(void *owner, struct transfer *transfer)
 	(void)owner;
 	if (operation_sends(operation))
 		send_done(operation, transfer);
+	else if (operation->many)
+		many_done(operation, transfer);
 	else
 		receive_done(operation, transfer);
 }
@@ -509,6 +560,37 @@ static ssize_t receive_begin(struct endpoint *endpoint, const struct post *post,
 	return 0;
 }
 
+/* FI_MULTI_RECV */
+static ssize_t receive_many(
+	struct endpoint *endpoint, const struct post *post, struct receive_wish *wish)
+{
+	struct operation *operation;
+
+	if (post->count != 1 || !post->iov)
+		return -FI_EINVAL;
+	if (post->iov->iov_len > MESSAGE_MAX)
+		return -FI_EMSGSIZE;
+	wish->buffer = post->iov->iov_base;
+	wish->room = post->iov->iov_len;
+	wish->many = malloc(sizeof(*wish->many));
+	if (!wish->many)
+		return -FI_ENOMEM;
+	messages_many(wish->many, wish->room, endpoint->least);
+	operation = operation_begin(endpoint, post, false);
+	if (!operation || !cq_promise_many(endpoint->rx.cq, wish->many->most)) {
+		if (operation)
+			operation_drop(operation);
+		free(wish->many);
+		return -FI_EAGAIN;
+	}
+	operation->many = wish->many;
+	operation->places = operation->parts = wish->many->most;
+	operation->buffer = wish->buffer;
+	operation->from = wish->peer;
+	messages_receive_wish(endpoint->messages, &operation->transfer, wish);
+	return 0;
+}
+
 static ssize_t receive_claimed(
 	struct endpoint *endpoint, const struct post *post, struct receive_wish *wish)
 {
@@ -528,7 +610,9 @@ static ssize_t receive_claimed(
 
 static ssize_t receive_locked(struct endpoint *endpoint, const struct post *post)
 {
-	const uint64_t flags = RECEIVE_FLAGS | (post->class == CLASS_TAGGED ? SEARCH_FLAGS : 0);
+	const uint64_t flags =
+		RECEIVE_FLAGS |
+		(post->class == CLASS_TAGGED ? SEARCH_FLAGS : endpoint->caps & FI_MULTI_RECV);
 	struct receive_wish wish = {
 		.class = post->class, .peer = PEER_ANY, .bits = post->tag, .ignore = post->ignore};
 	int result;
@@ -551,6 +635,8 @@ static ssize_t receive_locked(struct endpoint *endpoint, const struct post *post
 		return receive_peek(endpoint, post, &wish);
 	if (post->flags & FI_CLAIM)
 		return receive_claimed(endpoint, post, &wish);
+	if (post->flags & FI_MULTI_RECV)
+		return receive_many(endpoint, post, &wish);
 	return receive_begin(endpoint, post, &wish, NULL);
 }
 
@@ -577,7 +663,7 @@ static ssize_t tagged_recv(struct fid_ep *ep, void *buffer, size_t length, void 
 	(void)desc;
 	return receive_post(
 		ep, &(struct post){ONE(buffer, length), .peer = from, .tag = tag, .ignore = ignore,
-			    .context = context, .flags = RX_FLAGS(ep)});
+			    .context = context, .flags = RX_FLAGS(ep) & ~FI_MULTI_RECV});
 }
 
 static ssize_t tagged_recvv(struct fid_ep *ep, const struct iovec *iov, void **desc, size_t count,
@@ -590,7 +676,7 @@ static ssize_t tagged_recvv(struct fid_ep *ep, const struct iovec *iov, void **d
 					.tag = tag,
 					.ignore = ignore,
 					.context = context,
-					.flags = RX_FLAGS(ep)});
+					.flags = RX_FLAGS(ep) & ~FI_MULTI_RECV});
 }
 
 static ssize_t tagged_recvmsg(struct fid_ep *ep, const struct fi_msg_tagged *msg, uint64_t flags)

@@ -77,11 +77,14 @@
 #define CAPS_MOVED    (FI_REMOTE_READ | FI_REMOTE_WRITE)
 #define CAPS                                                                                       \
 	(CAPS_MESSAGES | CAPS_WAYS | CAPS_COMM | CAPS_REMOTE | CAPS_MOVES | CAPS_MOVED |           \
-		FI_FENCE | FI_DIRECTED_RECV | FI_SOURCE | FI_SOURCE_ERR | FI_AV_USER_ID)
+		FI_FENCE | FI_MULTI_RECV | FI_DIRECTED_RECV | FI_SOURCE | FI_SOURCE_ERR |          \
+		FI_AV_USER_ID)
 /* Flags of operations that may stand in op_flags. */
 #define LEVELS                                                                                     \
 	(FI_INJECT_COMPLETE | FI_TRANSMIT_COMPLETE | FI_DELIVERY_COMPLETE | FI_MATCH_COMPLETE)
 #define OP_FLAGS (FI_COMPLETION | FI_INJECT | FI_MORE | LEVELS)
+
+#define RX_OP_FLAGS (FI_COMPLETION | FI_MORE | FI_MULTI_RECV)
 
 extern struct fi_provider fi_postern;
 extern struct front fi_front;
@@ -268,6 +271,9 @@ struct operation {
 	bool quiet;     /* fi_inject(): an error is logged alone */
 	uint32_t from;  /* of a receive from one peer; else PEER_ANY */
 	struct map_vector *vector;
+	struct many *many; /* FI_MULTI_RECV; else NULL */
+	uint32_t places;   /* of it: that were promised, */
+	uint32_t parts;    /* and are left */
 	void *copy;
 	struct operation *next; /* free */
 	struct operation *made; /* of all, the one before */
@@ -312,6 +318,7 @@ struct endpoint {
 	struct operation *free, *made;
 	struct link pending;
 	uint32_t sending, receiving;
+	size_t least;      /* FI_OPT_MIN_MULTI_RECV */
 	uint32_t sleepers; /* threads that wait for a queue or a counter, and sleep here */
 	bool roused;       /* they are to wake */
 };
@@ -391,6 +398,10 @@ bool cq_promise(struct cq *cq);
 /* The same for a completion that no operation of this program has: then the queue becomes longer,
  * up to a bound. */
 bool cq_stretch(struct cq *cq);
+/* F1 for all messages of a receive for many, and for its own completion, which come beside what is
+ * promised otherwise. Then those that have not come are given back. */
+bool cq_promise_many(struct cq *cq, uint32_t count);
+void cq_release_many(struct cq *cq, uint32_t count, uint32_t left);
 /* The promised completion: a line; an error, if there is memory. */
 void cq_line(struct cq *cq, const struct line *line);
 void cq_error(struct cq *cq, const struct line *line, const struct failure *failure);
@@ -471,6 +482,7 @@ extern struct fi_ops_msg message_ops;
 extern struct fi_ops_tagged tagged_ops;
 ssize_t message_cancel(fid_t fid, void *context);
 void message_done(void *owner, struct transfer *transfer);
+void message_part(void *owner, struct transfer *many, const struct transfer *message);
 /* Ends receives from a peer that is gone. */
 void messages_end_from(struct endpoint *endpoint, uint32_t peer);
 void operations_close(struct endpoint *endpoint);

@@ -27,6 +27,8 @@ static bool receive_post(struct messages *messages, struct transfer *message)
 		.item = message,
 	};
 
+	if (message->many)
+		return many_post(messages, message);
 	message->posted = messages->posted < RECEIVES_MAX &&
 			  entry_append(messages, &wish, &message->entry, &message->generation);
 	messages->posted += message->posted;
@@ -35,10 +37,12 @@ static bool receive_post(struct messages *messages, struct transfer *message)
 
 void receive_start(struct messages *messages, struct transfer *message)
 {
+	struct link *waiting = &messages->waiting[message->class];
+
 	if (shown_meet(messages, message))
 		return;
-	if (!list_empty(&messages->waiting) || !receive_post(messages, message))
-		list_append(&messages->waiting, &message->link);
+	if (!list_empty(waiting) || !receive_post(messages, message))
+		list_append(waiting, &message->link);
 }
 
 /* May a message be kept, or be under way? */
@@ -86,14 +90,17 @@ void messages_receive(struct messages *messages, struct transfer *message, uint6
 void messages_receive_wish(
 	struct messages *messages, struct transfer *message, const struct receive_wish *wish)
 {
-	*message = (struct transfer){.kind = ITEM_RECEIVE,
+	*message = (struct transfer){.kind = wish->many ? ITEM_MANY : ITEM_RECEIVE,
 		.class = wish->class,
 		.peer = wish->peer,
 		.bits = wish->bits & ~wish->ignore,
 		.ignore = wish->ignore,
 		.buffer = wish->buffer,
 		.vector = wish->vector,
+		.many = wish->many,
 		.length = wish->vector ? map_vector_length(wish->vector) : wish->room};
+	if (wish->many)
+		wish->many->receive = message;
 	receive_begin(messages, message);
 }
 
@@ -114,17 +121,20 @@ void receives_resume(struct messages *messages)
 	/* One of them may match (U1). */
 	if (messages->show == SHOW_ASKED || messages->show == SHOW_FETCHED)
 		return;
-	list_each (struct transfer, message, &messages->waiting, link) {
-		if (!receive_post(messages, message))
-			return;
-		link_remove(&message->link);
-	}
+	for (unsigned i = 0; i < CLASSES; i++)
+		list_each (struct transfer, message, &messages->waiting[i], link) {
+			if (!receive_post(messages, message))
+				break;
+			link_remove(&message->link);
+		}
 }
 
 bool messages_cancel(struct messages *messages, struct transfer *message)
 {
 	bool taken_back;
 
+	if (message->many)
+		many_cancel(messages, message);
 	if (message->kind != ITEM_RECEIVE || message->acknowledged)
 		return false;
 	if (!message->posted) {
@@ -164,8 +174,7 @@ bool messages_abandon(struct messages *messages, struct transfer *message)
 	return given_up;
 }
 
-/* A message has come for a receive: what is said of it. */
-static void receive_matched(
+void receive_matched(
 	struct messages *messages, struct transfer *message, const struct outcome *outcome)
 {
 	messages->peers[outcome->peer].carried = true;
@@ -248,7 +257,7 @@ bool receives_ended(const struct messages *messages, uint32_t peer)
 	list_each (const struct transfer, message, &messages->refused, link)
 		if (message->peer == peer)
 			return false;
-	return messages->peers[peer].fetches == 0;
+	return messages->peers[peer].fetches == 0 && many_ended(messages, peer);
 }
 
 void receive_kept(struct messages *messages, struct transfer *message, const struct news *news)

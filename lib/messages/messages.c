@@ -56,6 +56,7 @@ bool entry_append(struct messages *messages, const struct entry_wish *wish, uint
 	attachment->uid = messages->visit.interface->uid;
 	attachment->min_free = wish->min_free;
 	attachment->most = wish->most;
+	attachment->unit = wish->unit;
 	match = segment_match(segment, *index);
 	match->bits = wish->bits;
 	match->ignore = wish->ignore;
@@ -377,6 +378,8 @@ void messages_finish(
 		shown_done(messages, message);
 	else if (message->kind == ITEM_TAKEN)
 		taken_done(messages, message);
+	else if (message->kind == ITEM_PART)
+		part_done(messages, message);
 	else
 		messages->options.done(messages->options.owner, message);
 }
@@ -467,6 +470,12 @@ static void news_handle(struct messages *messages, const struct news *news)
 	case ITEM_TAKEN:
 		taken_heard(messages, item, news);
 		break;
+	case ITEM_MANY:
+		many_heard(messages, item, news);
+		break;
+	case ITEM_PART:
+		receive_fetched(messages, item, news);
+		break;
 	case ITEM_CHUNK:
 		chunk_fetched(messages, item, news);
 		break;
@@ -554,8 +563,9 @@ unsigned events_run(struct messages *messages)
 		if (!messages->options.peers)
 			portal_enable(messages, PORTAL_GREETINGS);
 	}
-	if (!list_empty(&messages->waiting))
-		receives_resume(messages);
+	if (!list_empty(&messages->leaving))
+		many_leave(messages);
+	receives_resume(messages);
 	if (!list_empty(&messages->blocked))
 		sends_resume(messages);
 	if (!list_empty(&messages->refused))
@@ -622,7 +632,7 @@ bool messages_wait(
 
 bool messages_is_late(const struct messages *messages)
 {
-	return !list_empty(&messages->refused);
+	return !list_empty(&messages->refused) || !list_empty(&messages->leaving);
 }
 
 uint64_t messages_pending(const struct messages *messages)
@@ -820,7 +830,10 @@ enum answer messages_open(const struct messages_options *options, struct message
 	messages->whisper.kind = ITEM_TELL;
 	messages->share = options->headers / options->count;
 	messages->blocks_max = (uint32_t)(options->memory / BLOCK_BYTES);
-	list_init(&messages->waiting);
+	for (unsigned i = 0; i < CLASSES; i++)
+		list_init(&messages->waiting[i]);
+	list_init(&messages->fetched);
+	list_init(&messages->leaving);
 	list_init(&messages->refused);
 	list_init(&messages->blocked);
 	list_init(&messages->unexpected);
@@ -843,6 +856,7 @@ void messages_close(struct messages *messages)
 	if (messages->handle != 0)
 		(void)interface_close(messages->options.front, messages->handle);
 	shown_close(messages);
+	many_close(messages);
 	while (messages->every) {
 		struct block *block = messages->every;
 

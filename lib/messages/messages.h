@@ -33,9 +33,9 @@
  *     is memory.
  * M6. A message that was placed, and an ACK, is told by an outcome (engine/outcome.h), all else by
  *     an event. No event is lost: receives linked and fetches are bounded by RECEIVES_MAX and
- *     SENDS_MAX, and the Portal that peers fetch from refuses rather than fill the queue; a fetch
- *     that is refused is tried again. One of what is not there is answered with no bytes, by an
- *     entry behind all others, and disables nothing.
+ *     SENDS_MAX, messages of receives for many (M11) by PARTS_MAX, and the Portal that peers fetch
+ *     from refuses rather than fill the queue; a fetch that is refused is tried again. One of what
+ *     is not there is answered with no bytes, by an entry behind all others, and disables nothing.
  * M7. done() is called once for each message that was not cancelled, and the message is the
  *     caller's again.
  *
@@ -58,6 +58,11 @@
  * M10. A message that was shown (messages_show()) and was not received stands before all that were
  *     not shown: receives and probes look there first. So does a receive that begins while a
  *     message that it matches is being shown: it gets that one, or waits until it is received.
+ *
+ * M11. A receive for many messages has one buffer, and stays posted until less than `least` bytes
+ *     of it are free. part() is called for each message, then done() once. A message's place begins
+ *     at a multiple of a unit, 64 bytes or more of a buffer that is longer than 256 KiB: so a
+ *     buffer has room for so many messages, and their events for places in the queue (M6).
  */
 #ifndef MESSAGES_MESSAGES_H
 #define MESSAGES_MESSAGES_H
@@ -74,8 +79,10 @@
 enum transfer_result {
 	TRANSFER_DONE,
 	TRANSFER_CUT, /* a receive: the message was longer than the room, and its rest is lost */
-	TRANSFER_WITHDRAWN, /* a receive: its sender has no such message any more, or never had */
-	TRANSFER_FAILED     /* the peer is gone; failed() has been called */
+	/* a receive: its sender has no such message any more, or never had; one for many messages:
+	 * it was cancelled */
+	TRANSFER_WITHDRAWN,
+	TRANSFER_FAILED /* the peer is gone; failed() has been called */
 };
 
 /* What an object of this library is, for the events that name it. */
@@ -91,6 +98,8 @@ enum messages_kind {
 	ITEM_GREETED,    /* the entry for greetings */
 	ITEM_UNEXPECTED, /* struct unexpected */
 	ITEM_TAKEN,      /* struct unexpected, of messages_take() */
+	ITEM_MANY,       /* struct transfer, a receive for many messages */
+	ITEM_PART,       /* struct part, one of them */
 	ITEM_PROBE
 };
 
@@ -123,7 +132,23 @@ struct transfer {
 	uint32_t region_generation;
 	/* the pieces of the memory, and `buffer` is not used; NULL: one piece */
 	const struct map_vector *vector;
-	struct link link; /* of those that wait; of longer sends to a peer that have begun */
+	struct many *many; /* a receive for many messages; else NULL */
+	struct link link;  /* of those that wait; of longer sends to a peer that have begun */
+};
+
+/* What a receive for many messages has beside (M11), in the caller's memory; messages_many() fills
+ * it in. */
+struct many {
+	uint32_t most; /* part() is called so often at most */
+	/* the library's */
+	uint64_t least;
+	uint32_t fetching; /* parts whose data is on its way */
+	uint64_t unit;
+	uint64_t used; /* by messages that had been kept */
+	bool ended;    /* no further message has room */
+	bool cancelled, withdrawn;
+	struct transfer *receive;
+	struct link leaving; /* of those that were cancelled */
 };
 
 /* A message that no receive has asked for. The library's; its first `moved` bytes are `data`. */
@@ -172,6 +197,7 @@ struct receive_wish {
 	void *buffer;
 	uint64_t room;
 	const struct map_vector *vector; /* instead of buffer and room; NULL: none */
+	struct many *many;               /* the buffer is for many messages; NULL: for one */
 };
 
 /* What a process says to another one whose peer it is not yet. */
@@ -210,6 +236,9 @@ struct messages_options {
 	uint32_t headers, spare;
 	void *owner;
 	void (*done)(void *owner, struct transfer *message);
+	/* One of the messages of a receive for many: a receive that is done, with the place of the
+	 * data as its buffer. NULL: there are no such receives. */
+	void (*part)(void *owner, struct transfer *many, const struct transfer *message);
 	void (*told)(void *owner, uint32_t peer, uint64_t word); /* NULL: words mean nothing */
 	/* A peer is gone, or does not do as it should: nothing more will come from it. */
 	void (*failed)(void *owner, uint32_t peer, const char *why);
@@ -245,11 +274,15 @@ void messages_send_wish(struct messages *messages, struct transfer *message, uin
 /* Of a send that waits, and will be copied when it begins, the memory is elsewhere from now on.
  * Returns false if it does not wait. */
 bool messages_move(struct transfer *message, const void *buffer);
-/* messages_receive(), with all that can be asked for. */
+/* Of a receive for many messages that is to be posted: the length of its buffer, and how many bytes
+ * are free in it at least while it is posted, or 1. */
+void messages_many(struct many *many, uint64_t room, uint64_t least);
+/* messages_receive(), with all that can be asked for. A receive for many messages: not for front
+ * ends that call messages_show() or messages_claim(). */
 void messages_receive_wish(
 	struct messages *messages, struct transfer *message, const struct receive_wish *wish);
 /* Takes a receive back that has matched nothing. Returns false if it has, and done() will be
- * called. */
+ * called; so always for a receive for many messages. */
 bool messages_cancel(struct messages *messages, struct transfer *message);
 /* Gives up a send that waits for credit or for the receiver, or a receive whose fetch was refused:
  * done() is not called. Returns false if it ends by itself, soon or when the peer is found silent,

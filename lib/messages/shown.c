@@ -132,7 +132,7 @@ static void show_ready(struct messages *messages)
 		return;
 	}
 	messages->show = SHOW_READY;
-	list_each (struct transfer, receive, &messages->waiting, link)
+	list_each (struct transfer, receive, &messages->waiting[0], link)
 		if (receive_wants(receive, &showing->transfer)) {
 			link_remove(&receive->link);
 			messages->showing = NULL;

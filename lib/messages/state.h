@@ -13,6 +13,9 @@
 #define RECEIVES_MAX  16384 /* M6 */
 #define SENDS_MAX     16384
 #define SEEN_MAX      8192 /* M6 */
+#define PARTS_MAX     8192 /* M6, M11: a space without SEEN has these */
+#define PARTS_EACH    4096 /* of a buffer */
+#define PART_UNIT     64
 #define CHUNK_SLOTS   64
 #define CHUNKS_MAX    16 /* of a peer and a size of slots */
 #define SLOT_SMALL    256
@@ -116,6 +119,13 @@ struct probe {
 	struct message_found what;
 };
 
+/* One of a receive's many messages, while its data is fetched. */
+struct part {
+	struct transfer transfer; /* first */
+	struct transfer *receive;
+	struct link link;
+};
+
 /* What an event says. */
 struct news {
 	uint8_t event, tier, verdict;
@@ -135,14 +145,17 @@ struct messages {
 	uint64_t share; /* M5: the least */
 	uint32_t posted;
 	uint32_t flying;
-	uint64_t arrived;    /* messages, when messages_progress() looked last */
-	uint64_t told_of;    /* of them, whose events were here, or that receives have taken */
-	uint64_t pending;    /* slots in use, and longer sends that have begun or wait */
-	uint32_t names;      /* of longer sends */
-	bool disabled;       /* the side Portal */
-	struct link waiting; /* receives that are not linked, in order */
-	struct link refused; /* receives whose fetch was */
-	struct link blocked; /* peers with sends that wait */
+	uint64_t arrived; /* messages, when messages_progress() looked last */
+	uint64_t told_of; /* of them, whose events were here, or that receives have taken */
+	uint64_t pending; /* slots in use, and longer sends that have begun or wait */
+	uint32_t names;   /* of longer sends */
+	bool disabled;    /* the side Portal */
+	struct link waiting[CLASSES]; /* receives that are not linked, in order */
+	uint32_t parts;               /* that receives for many, which are linked, may get */
+	struct link fetched;          /* parts whose data is on its way */
+	struct link leaving;          /* receives for many that were cancelled and are linked */
+	struct link refused;          /* receives whose fetch was */
+	struct link blocked;          /* peers with sends that wait */
 	/* shown.c */
 	struct link unexpected; /* all */
 	struct link seen;       /* oldest first */
@@ -193,7 +206,7 @@ struct entry_wish {
 	const struct map_vector *vector;
 	uint64_t length;
 	uint64_t min_free;
-	uint32_t most;
+	uint32_t most, unit;
 	uint8_t options, flags;
 	uint32_t log;
 	const void *item;
@@ -276,7 +289,21 @@ void kept_search(struct messages *messages, const void *item, const struct recei
 /* Does no message that was, or is to be, shown name the peer? */
 bool shown_ended(const struct messages *messages, uint32_t peer);
 
+/* many.c */
+bool many_post(struct messages *messages, struct transfer *receive);
+void many_heard(struct messages *messages, struct transfer *receive, const struct news *news);
+void part_done(struct messages *messages, struct transfer *part);
+void many_cancel(struct messages *messages, struct transfer *receive);
+/* Those that were cancelled end, when all of their events have been handled. */
+void many_leave(struct messages *messages);
+/* Does none that was cancelled wait for messages of the peer? */
+bool many_ended(const struct messages *messages, uint32_t peer);
+void many_close(struct messages *messages);
+
 /* inbound.c */
+/* What is said of a message that has come for a receive. */
+void receive_matched(
+	struct messages *messages, struct transfer *message, const struct outcome *outcome);
 /* The same of receives that fetch, or are to. */
 bool receives_ended(const struct messages *messages, uint32_t peer);
 void receive_start(struct messages *messages, struct transfer *message);

@@ -528,7 +528,6 @@ static void no_operation_is_missing(void **state)
 	NOT_SUPPORTED(fi_connect(ep, NULL, NULL, 0));
 	NOT_SUPPORTED(fi_listen((struct fid_pep *)ep));
 	NOT_SUPPORTED(fi_av_insertsvc(sides[0].av, "x", "y", NULL, 0, NULL));
-	NOT_SUPPORTED(fi_setopt(&ep->fid, FI_OPT_ENDPOINT, FI_OPT_MIN_MULTI_RECV, NULL, 0));
 }
 
 /* An endpoint without tagged messages. */

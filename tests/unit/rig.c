@@ -617,6 +617,7 @@ uint64_t rig_append(struct rig *rig, const struct rig_tier *tier)
 	append.object.portal = tier->portal;
 	append.object.other = tier->first;
 	segment_attachment(segment, index)->most = tier->most;
+	segment_attachment(segment, index)->unit = tier->unit;
 	atomic_store(&segment_entry(segment, index)->gate, gate_make(append.object.generation, 0));
 	atomic_fetch_add(&segment_portal(segment, tier->portal)->length[tier->tier], 1);
 	rig_do(rig, &append);

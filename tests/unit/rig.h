@@ -69,7 +69,7 @@ struct rig_tier {
 	uint8_t flags; /* ATTACHMENT_... */
 	uint8_t tier;
 	bool first; /* at the head of its list */
-	uint32_t most;
+	uint32_t most, unit;
 	uint32_t portal;
 };
 uint64_t rig_append(struct rig *rig, const struct rig_tier *entry);

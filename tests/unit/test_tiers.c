@@ -254,6 +254,30 @@ static void local_offset__grows_and_the_answer_tells_it(void **state)
 	assert_int_equal(rig_news(target->space, target->queue, TIER_PUT).offset, 7);
 }
 
+static void local_offset__grows_by_units(void **state)
+{
+	struct fake_target *target = *state;
+	struct message_header header = request(MESSAGE_STORE, 0);
+
+	append(target, (struct rig_tier){.ignore = UINT64_MAX,
+			       .length = 40,
+			       .min_free = 1,
+			       .unit = 16,
+			       .options = LOCAL | REGION_TRUNCATE});
+	arrive(&header);
+	expect_answer(MESSAGE_STORED, TIER_OK, 0, 0, 0);
+	header.requested = 16;
+	arrive(&header);
+	expect_answer(MESSAGE_STORED, TIER_OK, 0, 16, 16);
+	header.requested = 1;
+	arrive(&header);
+	expect_answer(MESSAGE_STORED, TIER_OK, 0, 1, 32);
+	for (unsigned i = 0; i < 3; i++)
+		rig_news(target->space, target->queue, TIER_PUT);
+	rig_news(target->space, target->queue, TIER_UNLINK);
+	rig_no_event(target->space, target->queue);
+}
+
 static void entry__that_must_not_truncate_is_passed_over(void **state)
 {
 	struct fake_target *target = *state;
@@ -960,6 +984,7 @@ int main(void)
 		test(store__whose_sender_dies_fails_and_is_not_answered),
 		test(unlink__comes_after_the_event_of_the_last_message_in_progress),
 		test(local_offset__grows_and_the_answer_tells_it),
+		test(local_offset__grows_by_units),
 		test(entry__that_must_not_truncate_is_passed_over),
 		test(entry__for_shorter_messages_is_passed_over),
 		test(load__of_more_than_a_message_has_is_discarded),

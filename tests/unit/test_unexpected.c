@@ -158,6 +158,29 @@ static void append__that_grows_stops_when_it_is_full(void **state)
 	assert_int_equal(news(target, TIER_PUT_KEPT).requested, 20);
 }
 
+static void append__that_grows_by_units_has_room_for_so_many(void **state)
+{
+	struct fake_target *target = *state;
+
+	overflow(target, 0, 0);
+	for (uint64_t i = 0; i < 3; i++)
+		arrive(1, i * 16);
+	append(target, (struct rig_tier){.bits = 1,
+			       .length = 100,
+			       .min_free = 1,
+			       .unit = 32,
+			       .flags = ATTACHMENT_GROWS,
+			       .options = LOCAL});
+	/* 32 each, and what is left for the last one */
+	for (uint64_t i = 0; i < 3; i++)
+		assert_int_equal(news(target, TIER_PUT_KEPT).requested, i * 16);
+	news(target, TIER_LINK);
+	arrive(1, 2);
+	assert_int_equal(news(target, TIER_PUT).start, (uintptr_t)target->memory + 96);
+	news(target, TIER_UNLINK);
+	no_event(target);
+}
+
 static void append__counts_what_it_takes(void **state)
 {
 	struct fake_target *target = *state;
@@ -449,6 +472,7 @@ int main(void)
 		test(append__of_a_persistent_entry_takes_all_in_order_and_is_linked),
 		test(append__passes_over_what_does_not_fit),
 		test(append__that_grows_stops_when_it_is_full),
+		test(append__that_grows_by_units_has_room_for_so_many),
 		test(append__counts_what_it_takes),
 		test(free__comes_with_the_last_header_before_the_takers_unlink),
 		test(free__comes_at_once_where_no_header_is_left),
