@@ -650,7 +650,9 @@ struct port *client_port_open(
 	}
 	client = client_port_make(name, pid);
 	if (!client) {
-		log_error("%s: out of memory, or of descriptors", name);
+		log_error("%s: out of memory, or of descriptors: free some memory, or raise the "
+			  "limit of open files by ulimit -n",
+			name);
 		return NULL;
 	}
 	client->address = address;

@@ -217,7 +217,7 @@ struct port *device_open_pci(const char *given, uint32_t mtu, uint16_t vlan)
 	}
 	ethdev = calloc(1, sizeof(*ethdev));
 	if (!ethdev) {
-		log_error("%s: out of memory", address);
+		log_error("%s: out of memory: free some", address);
 		return NULL;
 	}
 	if (ethdev_open(ethdev, address, &options) == 0)
@@ -252,7 +252,7 @@ struct port *device_open_string(const char *string, uint32_t mtu, uint16_t vlan)
 	}
 	ethdev = calloc(1, sizeof(*ethdev));
 	if (!ethdev) {
-		log_error("%s: out of memory", name);
+		log_error("%s: out of memory: free some", name);
 		ethdev_unplug(name);
 		return NULL;
 	}

@@ -65,7 +65,7 @@ int hold_take(const char *given)
 		return 0;
 	hold = malloc(sizeof(*hold));
 	if (!hold) {
-		log_error("%s: out of memory", address);
+		log_error("%s: out of memory: free some", address);
 		return -1;
 	}
 	fd = hold_open(address);

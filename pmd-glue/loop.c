@@ -328,7 +328,7 @@ struct port *loop_open(const char *wire, uint32_t mtu)
 	}
 	loop = calloc(1, sizeof(*loop));
 	if (!loop || slot_prepare(slot) != 0) {
-		log_error("%s: out of memory", name);
+		log_error("%s: out of memory: free some", name);
 		free(loop);
 		return NULL;
 	}

@@ -879,7 +879,7 @@ static struct node *node_make(const struct port_operations *operations)
 
 	lack[0] = '\0';
 	if (!node) {
-		log_error("node: out of memory");
+		log_error("node: out of memory: free some");
 		return NULL;
 	}
 	node->budget.most = BULK_MOST;
@@ -936,8 +936,8 @@ struct port *node_open_over(struct port *uplink, const char *name, uint32_t nid,
 	node->uplink = uplink;
 	node->set = epoll_create1(EPOLL_CLOEXEC);
 	if (node->set < 0)
-		log_error("%s: the kernel gives no descriptor: %s: %s", uplink->name,
-			strerror(errno), lack_cure(errno, "free some memory"));
+		log_error("%s: epoll_create1 fails: %s: %s", uplink->name, strerror(errno),
+			lack_cure(errno, "free some memory"));
 	if (node->set >= 0 && node_meet(node, &options)) {
 		struct epoll_event event = {.events = EPOLLIN};
 
@@ -945,8 +945,8 @@ struct port *node_open_over(struct port *uplink, const char *name, uint32_t nid,
 			0)
 			return &node->port;
 		rendezvous_close(node->rendezvous);
-		log_error("%s: the kernel cannot wait for other processes: %s: %s", uplink->name,
-			strerror(errno), lack_cure(errno, "free some memory"));
+		log_error("%s: epoll_ctl fails, so new processes would go unnoticed: %s: %s",
+			uplink->name, strerror(errno), lack_cure(errno, "free some memory"));
 	}
 	if (node->set >= 0)
 		close(node->set);

@@ -140,7 +140,7 @@ static bool nodes_sort(struct nodes *nodes, const char *path)
 
 	nodes->by_address = malloc(bytes);
 	if (!nodes->by_address) {
-		log_error("PTL_HOSTS: out of memory");
+		log_error("PTL_HOSTS: out of memory: free some");
 		return false;
 	}
 	memcpy(nodes->by_address, nodes->by_node, bytes);

@@ -821,7 +821,7 @@ struct rendezvous *rendezvous_open(const struct rendezvous_options *options)
 {
 	struct rendezvous *rendezvous = rendezvous_make(options);
 	if (!rendezvous) {
-		log_error("node: out of memory");
+		log_error("node: out of memory: free some");
 		return NULL;
 	}
 	if (place_open(&rendezvous->place, rendezvous->options.name,

@@ -430,7 +430,7 @@ bool grammar_run(struct cmdline *cmdline, const char *line)
 	line += strspn(line, " \t") < length ? strspn(line, " \t") : length;
 	length = strcspn(line, "\r\n");
 	if (length > LINE_MAX_BYTES) {
-		console_fail("a line has at most %d bytes", LINE_MAX_BYTES);
+		console_fail("the line is too long: enter at most %d bytes", LINE_MAX_BYTES);
 		return false;
 	}
 	snprintf(text, sizeof(text), "%.*s\n", (int)length, line);

@@ -600,7 +600,7 @@ void traffic_wait(const char *which, uint64_t timeout)
 			continue;
 		if (!traffic_ends(traffic)) {
 			if (strcmp(which, "all") != 0)
-				console_fail("%s %u has no end; stop %u ends it",
+				console_fail("%s %u goes on until it is stopped: enter stop %u",
 					kind_names[traffic->kind], traffic->number,
 					traffic->number);
 			continue;

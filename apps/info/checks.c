@@ -326,8 +326,8 @@ void check_kernel(struct doctor *doctor)
 		    "/sys/kernel/mm/transparent_hugepage/enabled") &&
 		strstr(line, "[always]")) {
 		doctor_find(doctor, LEVEL_WARNING,
-			"transparent hugepages are made always: threads stop while one is put "
-			"together");
+			"transparent hugepages are always on: threads stall while the kernel "
+			"builds one");
 		doctor_mend(doctor,
 			"echo madvise | sudo tee /sys/kernel/mm/transparent_hugepage/enabled");
 	}

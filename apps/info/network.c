@@ -103,9 +103,8 @@ static void path_look(struct doctor *doctor, const struct doctor_interface *inte
 	}
 	if (path.there == 0)
 		doctor_find(doctor, LEVEL_FAILURE,
-			"nothing reaches %s and comes back any more since frames of up to %" PRIu32
-			" bytes were tried",
-			peer, path.own);
+			"after frames of up to %" PRIu32 " bytes, %s answers no frame of any size",
+			path.own, peer);
 	else if (path.there < path.own)
 		doctor_find(doctor, LEVEL_FAILURE,
 			"frames of %" PRIu32 " bytes go out, but %" PRIu32 " reach %s%s", path.own,

@@ -85,13 +85,14 @@ static void trial_run(void *context, const struct trial *trial)
 
 	report_expect(life->report, trial);
 	if (pthread_barrier_init(&life->start, NULL, trial->pairs) != 0)
-		complain("there is no memory for %u pairs.", trial->pairs);
+		complain("there is no memory for %u pairs: use fewer --pairs.", trial->pairs);
 	for (unsigned i = 0; i < trial->pairs; i++) {
 		life->lanes[i].trial = trial;
 		if (i > 0 && pthread_create(
 				     &life->lanes[i].thread, NULL, lane_run, &life->lanes[i]) != 0)
-			complain(
-				"no thread can be started for pair %u of %u.", i + 1, trial->pairs);
+			complain("no thread can be started for pair %u of %u: use fewer --pairs, "
+				 "or raise the limit of threads by ulimit -u.",
+				i + 1, trial->pairs);
 	}
 	lane_run(first);
 	for (unsigned i = 1; i < trial->pairs; i++) {

@@ -463,11 +463,17 @@ static void lines_check(const struct options *options, uint64_t given)
 				"--peers of --library %s wants servers in processes of their "
 				"own; start them, and name each with --peer.",
 				library_name(options->library));
-	for (unsigned i = 0; i < options->pairs.count; i++)
-		if (options->pairs.items[i] > (options->mode == MODE_LOCAL ? 1 : LINES_MAX))
-			complain_usage("--pairs of --library %s is at most %u, with servers that "
-				       "--peer names; start several postern-perf instead.",
+	for (unsigned i = 0; i < options->pairs.count; i++) {
+		if (options->pairs.items[i] > LINES_MAX)
+			complain_usage("--library %s measures at most %u --pairs: start several "
+				       "postern-perf instead.",
 				library_name(options->library), LINES_MAX);
+		if (options->pairs.items[i] > 1 && options->mode == MODE_LOCAL)
+			complain_usage(
+				"more than one of --pairs of --library %s needs servers in "
+				"processes of their own: start them, and name each with --peer.",
+				library_name(options->library));
+	}
 }
 
 /* The ranks of a job find each other by the job, and both read these options. */

@@ -208,7 +208,7 @@ static int hydra_run(const struct options *options, int count)
 	if (!port || !port[0])
 		setenv("PTL_IFACE_NAME", "udp", 1);
 	if (!words) {
-		job_tell("out of memory");
+		job_tell("out of memory: free some");
 		return EXIT_FAILURE;
 	}
 	snprintf(number, sizeof(number), "%u", options->job.size);

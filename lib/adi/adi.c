@@ -579,14 +579,14 @@ static uint64_t bits_make(int context, int rank, int tag, uint64_t *ignore)
 	const uint64_t ranks = ((UINT64_C(1) << RANK_BITS) - 1) << TAG_BITS;
 
 	if (context < 0 || context >> CONTEXT_BITS != 0)
-		die("context %d is beyond the %d that this device can tell apart: free "
-		    "communicators do not give theirs back, so make fewer",
-			context, 1 << CONTEXT_BITS);
+		die("context %d is not in the range 0 to %d: make fewer communicators; freed ones "
+		    "do not give their contexts back",
+			context, (1 << CONTEXT_BITS) - 1);
 	if (rank >> RANK_BITS != 0 && rank >= 0)
-		die("rank %d is beyond the %d that this device can tell apart", rank,
-			1 << RANK_BITS);
+		die("rank %d is too large: this device knows ranks 0 to %d", rank,
+			(1 << RANK_BITS) - 1);
 	if (tag > ADI_TAG_MAX)
-		die("tag %d is larger than the largest, %d", tag, ADI_TAG_MAX);
+		die("tag %d is too large: use tags up to %d", tag, ADI_TAG_MAX);
 	*ignore = (rank < 0 ? ranks : 0) | (tag < 0 ? tags : 0);
 	return (uint64_t)context << (TAG_BITS + RANK_BITS) |
 	       (rank < 0 ? 0 : (uint64_t)rank << TAG_BITS) | (tag < 0 ? 0 : (uint64_t)tag);
@@ -599,10 +599,11 @@ API void adi_send(struct adi_operation **at, void *owner, int to, int presented,
 	uint64_t ignore, bits = bits_make(context, presented, tag, &ignore);
 
 	if (!adi.messages)
-		adi_fail("a send before A_INIT, or after A_END");
+		adi_fail("a send before A_INIT, or after A_END: send between the two");
 	if (to < 0 || to >= (int)adi.job.size || ignore != 0 || bytes < 0)
-		die("a send of %d bytes to rank %d of %u, from rank %d with tag %d, is impossible",
-			bytes, to, adi.job.size, presented, tag);
+		die("a send of %d bytes to rank %d, from rank %d with tag %d, is invalid: the "
+		    "target is rank 0 to %u, and no other number may be negative",
+			bytes, to, presented, tag, adi.job.size - 1);
 	operation = operation_make(at, owner);
 	if (owned)
 		operation->owned = buffer;
@@ -618,7 +619,7 @@ API void adi_receive(struct adi_operation **at, void *owner, int source, int tag
 	uint64_t ignore, bits = bits_make(context, source, tag, &ignore);
 
 	if (!adi.messages)
-		adi_fail("a receive before A_INIT, or after A_END");
+		adi_fail("a receive before A_INIT, or after A_END: receive between the two");
 	operation = operation_make(at, owner);
 	size = (size_t)room;
 	if (room < 0) {

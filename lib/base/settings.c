@@ -872,8 +872,8 @@ static void effects_check(void)
 				setting_describe(pairs[i].needs)->name, pairs[i].value);
 	for (unsigned i = 0; i < SETTING_COUNT; i++)
 		if (setting_items((enum setting)i) > interfaces)
-			log_warning("%s has %u items, but PTL_IFACE_NAME names %u interface%s: the "
-				    "others have no effect",
+			log_warning("%s has %u items, but PTL_IFACE_NAME names %u interface%s: "
+				    "remove the items after that, which have no effect",
 				setting_table[i].description.name, setting_items((enum setting)i),
 				interfaces, interfaces == 1 ? "" : "s");
 }

@@ -85,7 +85,7 @@ class Jobs(unittest.TestCase):
         with ours, theirs:
             done = run(PROGRAM, "early", stdin=theirs)
             self.assertEqual((done.returncode, done.stdout), (1, ""), done.stderr)
-            self.assertIn("a send before A_INIT", done.stderr)
+            self.assertIn("a send before A_INIT, or after A_END: send between", done.stderr)
             ours.setblocking(False)
             # Without a launcher nobody is told.
             self.assertRaises(BlockingIOError, ours.recv, 100)
