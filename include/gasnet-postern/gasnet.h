@@ -159,7 +159,7 @@ typedef struct {
 
 typedef struct {
 	gasnet_node_t host;      /* equal for ranks of one machine */
-	gasnet_node_t supernode; /* equal for ranks that share memory: none do */
+	gasnet_node_t supernode; /* equal for ranks whose programs share memory: none do */
 } gasnet_nodeinfo_t;
 
 /* --- The job

@@ -1,13 +1,31 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* places.c - the memory that a long message may name. */
+/* places.c - the memory that a long message, a put or a get may name.
+ *
+ * P1. Ranks of a host map each other's segments, so that puts and gets are copies. A segment is a
+ *     file without a name in any file system (memfd), which neighbours open by this process's
+ *     number and descriptor in /proc: the kernel refuses other users. Its text there has a number
+ *     drawn by chance, so that no other file is taken for it, also where numbers of processes mean
+ *     others. Its size is sealed, so that no access to it fails. A segment that cannot be shared is
+ *     reached by messages.
+ */
 #include "state.h"
 
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/random.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define EVERYTHING 2
+#define NONE       "-" /* the name of a segment that is not shared */
+
+static int own_file = -1; /* of the own segment, if that is shared */
+static uint64_t chance;   /* a part of the file's text */
 
 /* 0.85 of the host's memory, divided by its ranks, unless GASNET_MAX_SEGSIZE says what each has. */
 static uintptr_t limit_of(uint64_t memory, uint64_t most, uint32_t neighbours)
@@ -33,14 +51,68 @@ void segment_limits(uint64_t memory[], uint64_t most[])
 	}
 }
 
+static bool is_neighbour(uint32_t rank)
+{
+	return rank != gasnet.rank && gasnet.places[rank].host == gasnet.places[gasnet.rank].host;
+}
+
+static bool can_share(uintptr_t size)
+{
+	struct rlimit files;
+
+	/* A file beyond this limit is a signal. */
+	if (!gasnet.shares || getrlimit(RLIMIT_FSIZE, &files) != 0 || size > files.rlim_cur)
+		return false;
+	for (uint32_t i = 0; i < gasnet.size; i++)
+		if (is_neighbour(i))
+			return true;
+	return false;
+}
+
+/* The text of a segment's file; in /proc there is a prefix. */
+static void file_text(char text[SEGMENT_NAME], const char *prefix, uint64_t number)
+{
+	snprintf(text, SEGMENT_NAME, "%sgasnet-%016" PRIx64, prefix, number);
+}
+
+/* Memory that neighbours can map, or MAP_FAILED. */
+static void *shared_take(uintptr_t size)
+{
+	char text[SEGMENT_NAME];
+	void *memory = MAP_FAILED;
+
+	if (!can_share(size) || getrandom(&chance, sizeof(chance), 0) != sizeof(chance))
+		return MAP_FAILED;
+	file_text(text, "", chance);
+	own_file = memfd_create(text, MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	if (own_file < 0)
+		return MAP_FAILED;
+	if (fchmod(own_file, S_IRUSR | S_IWUSR) == 0 && ftruncate(own_file, (off_t)size) == 0 &&
+		fcntl(own_file, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) == 0)
+		memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE,
+			own_file, 0);
+	if (memory == MAP_FAILED) {
+		close(own_file);
+		own_file = -1;
+	}
+	return memory;
+}
+
+static void *private_take(uintptr_t size)
+{
+	return mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
+		-1, 0);
+}
+
 /* Takes memory of that size, or less where the system refuses it. */
 static void memory_take(struct place *place, uintptr_t size)
 {
 	void *memory = MAP_FAILED;
 
 	while (size > 0) {
-		memory = mmap(NULL, size, PROT_READ | PROT_WRITE,
-			MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+		memory = shared_take(size);
+		if (memory == MAP_FAILED)
+			memory = private_take(size);
 		if (memory != MAP_FAILED)
 			break;
 		size = size / 2 / GASNET_PAGESIZE * GASNET_PAGESIZE;
@@ -69,6 +141,66 @@ bool segment_make(uintptr_t size, uintptr_t heap_distance)
 		return false;
 	}
 	return true;
+}
+
+void segment_name(char name[SEGMENT_NAME])
+{
+	snprintf(name, SEGMENT_NAME, NONE);
+	if (own_file >= 0)
+		snprintf(name, SEGMENT_NAME, "%d.%d.%016" PRIx64, (int)getpid(), own_file, chance);
+}
+
+/* Whether a descriptor in /proc is that of the file with this number in its text. */
+static bool is_segment(const char *path, uint64_t number)
+{
+	char text[SEGMENT_NAME] = "", wanted[SEGMENT_NAME];
+
+	file_text(wanted, "/memfd:", number);
+	return readlink(path, text, sizeof(text) - 1) > 0 &&
+	       strncmp(text, wanted, strlen(wanted)) == 0;
+}
+
+/* A descriptor of a neighbour's file, or -1. Another file is not even opened. */
+static int segment_open(const char *name, uintptr_t size)
+{
+	char path[SEGMENT_NAME];
+	struct stat status;
+	int process, descriptor, file;
+	uint64_t number;
+
+	if (sscanf(name, "%d.%d.%" SCNx64, &process, &descriptor, &number) != 3)
+		return -1;
+	snprintf(path, sizeof(path), "/proc/%d/fd/%d", process, descriptor);
+	if (!is_segment(path, number))
+		return -1;
+	file = open(path, O_RDWR | O_CLOEXEC);
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", file);
+	if (file < 0 || (is_segment(path, number) && fstat(file, &status) == 0 &&
+				(uintptr_t)status.st_size == size))
+		return file;
+	close(file);
+	return -1;
+}
+
+void segment_share(uint32_t rank, const char *name)
+{
+	struct place *place = &gasnet.places[rank];
+	void *memory;
+	int file;
+
+	if (!gasnet.shares || !is_neighbour(rank))
+		return;
+	file = segment_open(name, place->size);
+	if (file < 0)
+		return;
+	memory = mmap(
+		NULL, place->size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, file, 0);
+	close(file);
+	if (memory == MAP_FAILED)
+		return;
+	/* A core has the own segment only. */
+	(void)madvise(memory, place->size, MADV_DONTDUMP);
+	place->shared = memory;
 }
 
 void segment_check(const char *what, uint32_t rank, const void *address, size_t length)

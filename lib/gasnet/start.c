@@ -252,11 +252,12 @@ bool start_join(void)
 
 bool start_exchange(const char *configuration)
 {
-	char value[TEXT_ROOM], kind[16];
+	char value[TEXT_ROOM], kind[16], name[SEGMENT_NAME];
 	struct place *own = &gasnet.places[gasnet.rank];
 
-	snprintf(value, sizeof(value), "%" PRIxPTR ":%" PRIxPTR ":%s", (uintptr_t)own->address,
-		own->size, configuration);
+	segment_name(name);
+	snprintf(value, sizeof(value), "%" PRIxPTR ":%" PRIxPTR ":%s:%s", (uintptr_t)own->address,
+		own->size, configuration, name);
 	if (!tell("segment", value) || !meet())
 		return false;
 	for (uint32_t i = 0; i < gasnet.size; i++) {
@@ -264,13 +265,14 @@ bool start_exchange(const char *configuration)
 
 		if (!ask("segment", i, value))
 			return false;
-		if (sscanf(value, "%" SCNxPTR ":%" SCNxPTR ":%15s", &address,
-			    &gasnet.places[i].size, kind) != 3 ||
+		if (sscanf(value, "%" SCNxPTR ":%" SCNxPTR ":%15[^:]:%63s", &address,
+			    &gasnet.places[i].size, kind, name) != 4 ||
 			strcmp(kind, configuration) != 0)
 			fatal("this rank's segment is %s, and rank %u says \"%.100s\": compile all "
 			      "ranks alike",
 				configuration, i, value);
 		gasnet.places[i].address = (void *)address;
+		segment_share(i, name);
 	}
 	return true;
 }

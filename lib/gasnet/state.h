@@ -20,7 +20,7 @@
  *     which runs handlers; a reply, which may not, waits for SEND events alone, which need the
  *     peer's Portals and not its program.
  *
- * transfer.c has T1 and T2, phases.c B1 to B3, collective.c C1 and C2, exit.c E1.
+ * places.c has P1, transfer.c has T1 to T3, phases.c B1 to B3, collective.c C1 and C2, exit.c E1.
  *
  * No lock is taken while another one is held.
  */
@@ -105,6 +105,7 @@ struct place {
 	uintptr_t size;
 	uintptr_t limit; /* of its size */
 	uint32_t host;
+	uint8_t *shared; /* of a neighbour: where this process has mapped it, or NULL */
 };
 
 struct gasnet {
@@ -126,6 +127,7 @@ struct gasnet {
 	uint64_t transfer_most;             /* entries of `transfers` */
 	uint64_t queue, blocks, block_size; /* the environment's, or what the job needs */
 	uint64_t segment_most;
+	bool shares;                 /* the segment, with ranks of the host */
 	double exit_wait;            /* s */
 	bool freezes, traces, syncs; /* GASNET_FREEZE_ON_ERROR, _BACKTRACE, _FS_SYNC */
 	int wait_mode;
@@ -161,6 +163,11 @@ uint64_t share_reckon(uint64_t queue, uint64_t blocks, uint64_t size, uint32_t r
 /* places.c */
 void segment_limits(uint64_t memory[], uint64_t most[]);
 bool segment_make(uintptr_t size, uintptr_t heap_distance);
+/* A word by which neighbours find this rank's segment. */
+#define SEGMENT_NAME 64u
+void segment_name(char name[SEGMENT_NAME]);
+/* Maps the segment of that name, if it is a neighbour's and the system lets this process. */
+void segment_share(uint32_t rank, const char *name);
 /* Ends the job if the range is not in that rank's segment. */
 void segment_check(const char *what, uint32_t rank, const void *address, size_t length);
 

@@ -9,6 +9,10 @@
  * T1. The operations in progress are fewer than the queue has entries, so no event is lost: who
  *     begins one more takes events first.
  * T2. A group is freed by its thread, after its last event.
+ * T3. Memory of a neighbour that this process has mapped (P1) is written and read in the call, as
+ *     its own memory is. Others see what was written when the call returns, also if they read
+ *     it so. Some of these calls poll: a program may wait for a change in such a loop while others
+ *     wait for its messages.
  */
 #include "state.h"
 
@@ -23,6 +27,7 @@
 #define TAGS        (TAG_GET | TAG_BOUNCE)
 #define MEMSET      64u /* handlers of the library */
 #define MEMSET_DONE 65u
+#define POLL_TURNS  64u /* copies */
 
 #ifdef GASNET_SEQ
 #define PER_THREAD
@@ -206,33 +211,78 @@ static void get_begin(
 		(void *)((uintptr_t)one | TAG_GET)));
 }
 
-/* Returns true if there is nothing to send: no bytes, or this rank's own. */
-static bool is_near(const char *what, uint32_t rank, const void *remote, size_t length)
+static void remote_check(const char *what, uint32_t rank, const void *remote, size_t length)
 {
 	if (gasnet.stage != STAGE_ATTACHED || rank >= gasnet.size)
 		fatal("%s to rank %u: %s", what, rank,
 			gasnet.stage != STAGE_ATTACHED ? "call gasnet_attach first"
 						       : "there is none");
 	segment_check(what, rank, remote, length);
-	return length == 0 || rank == gasnet.rank;
+}
+
+/* Where this process has memory of a rank: its own, or a neighbour's; NULL: nowhere. */
+static void *near(uint32_t rank, const void *remote)
+{
+	uint8_t *shared = gasnet.places[rank].shared;
+
+	if (rank == gasnet.rank)
+		return (void *)(uintptr_t)remote;
+	return shared ? shared + offset_of(rank, remote) : NULL;
+}
+
+/* T3. */
+static void near_begin(uint32_t rank)
+{
+	static PER_THREAD unsigned turns;
+
+	exit_look();
+	if (rank != gasnet.rank && ++turns % POLL_TURNS == 0)
+		(void)receive_poll();
+	__atomic_thread_fence(__ATOMIC_ACQ_REL);
+}
+
+static void near_written(void)
+{
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+}
+
+static void near_read(void)
+{
+	__atomic_thread_fence(__ATOMIC_ACQUIRE);
 }
 
 void put_add(group *one, uint32_t rank, void *to, const void *from, size_t length)
 {
-	if (!is_near("a put", rank, to, length))
+	void *here;
+
+	remote_check("a put", rank, to, length);
+	here = near(rank, to);
+	if (length == 0)
+		return;
+	if (!here) {
 		put_begin(one, (uintptr_t)one, rank, to, from, length);
-	else if (length > 0)
-		memmove(to, from, length);
+		return;
+	}
+	near_begin(rank);
+	memmove(here, from, length);
+	near_written();
 }
 
 void get_add(group *one, void *to, uint32_t rank, const void *from, size_t length)
 {
-	if (is_near("a get", rank, from, length)) {
-		if (length > 0)
-			memmove(to, from, length);
+	const void *here;
+
+	remote_check("a get", rank, from, length);
+	here = near(rank, from);
+	if (length == 0)
+		return;
+	if (!here) {
+		get_begin(one, PORTAL_TRANSFERS, to, rank, offset_of(rank, from), length);
 		return;
 	}
-	get_begin(one, PORTAL_TRANSFERS, to, rank, offset_of(rank, from), length);
+	near_begin(rank);
+	memmove(to, here, length);
+	near_read();
 }
 
 void get_anywhere(group *one, void *to, uint32_t rank, const void *from, size_t length)
@@ -254,14 +304,15 @@ static void put_copy_add(group *one, uint32_t rank, void *to, const void *from, 
 {
 	struct bounce *bounce;
 
-	if (length <= SMALL_MAX || rank == gasnet.rank) {
+	remote_check("a put", rank, to, length);
+	if (length <= SMALL_MAX || near(rank, to)) {
 		put_add(one, rank, to, from, length);
 	} else if (length > BOUNCE_MAX) {
 		group direct = {{0}, 0, NULL};
 
 		put_add(&direct, rank, to, from, length);
 		group_await(&direct);
-	} else if (!is_near("a put", rank, to, length)) {
+	} else {
 		bounce = malloc(sizeof(*bounce) + length);
 		if (!bounce)
 			fatal("there is no memory for a put of %zu bytes", length);
@@ -301,9 +352,16 @@ void (*transfer_handler(unsigned index))(void)
 
 static void memset_add(group *one, uint32_t rank, void *to, int value, size_t length)
 {
-	if (is_near("a memset", rank, to, length)) {
-		if (length > 0)
-			memset(to, value, length);
+	void *here;
+
+	remote_check("a memset", rank, to, length);
+	here = near(rank, to);
+	if (length == 0)
+		return;
+	if (here) {
+		near_begin(rank);
+		memset(here, value, length);
+		near_written();
 		return;
 	}
 	count_add(&one->open[PUTS], 1);

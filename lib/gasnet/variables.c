@@ -333,6 +333,7 @@ void environment_read(void)
 	gasnet.transfer_most = bounded("GASNET_EXTENDED_EVENT_QUEUE_LENGTH", DEFAULT_QUEUE, false,
 		TRANSFERS_LEAST, QUEUE_MOST);
 	gasnet.segment_most = environment_number("GASNET_MAX_SEGSIZE", gasnet_max_segsize, true);
+	gasnet.shares = environment_number("GASNET_SUPERNODE_MAXSIZE", 0, false) != 1;
 	most = seconds("GASNET_EXITTIMEOUT_MAX", EXIT_WAIT_MOST);
 	wait = seconds("GASNET_EXITTIMEOUT_MIN", EXIT_WAIT_LEAST) +
 	       seconds("GASNET_EXITTIMEOUT_FACTOR", EXIT_WAIT_RANK) * gasnet.size;

@@ -23,7 +23,7 @@
 #define RANKS_MAX 64
 
 /* Handlers: messages.c has 128 to 229. */
-enum { HANDLER_MESSAGES = 128, HANDLER_OTHERS = 232, HANDLER_LONGS = 240 };
+enum { HANDLER_MESSAGES = 128, HANDLER_OTHERS = 232, HANDLER_LONGS = 240, HANDLER_COPIES = 250 };
 
 extern uint8_t *segments[]; /* of all ranks */
 extern unsigned rank, ranks;
@@ -58,6 +58,16 @@ void messages_table(gasnet_handlerentry_t *table);
 void messages_run(void);
 /* collectives.c */
 void collectives_run(void);
+/* copies.c; while the segment is made the process lacks what RANKS_REFUSE says; copies_table
+ * returns how many handlers it has added. */
+void copies_refuse(void);
+void copies_allow(void);
+int copies_table(gasnet_handlerentry_t *table);
+void copies_shared(void);
+void copies_silent(void);
+void copies_order(void);
+void copies_spin(void);
+void copies_wait(void);
 /* longs.c; longs_table returns how many handlers it has added. */
 int longs_table(gasnet_handlerentry_t *table);
 void longs_run(void);

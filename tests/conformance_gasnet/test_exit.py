@@ -95,9 +95,9 @@ class Exit(unittest.TestCase):
     def test_a_client_catches_sigquit(self):
         self.assertEqual(self.leaves(SEQ, "leave-caught", 8), "caught\n" * 2)
 
-    def killed(self, which):
+    def killed(self, which, scenario="wait"):
         """The n-th rank to say its number, or the launcher."""
-        with self.start(SEQ, "wait") as job:
+        with self.start(SEQ, scenario) as job:
             ranks = [int(job.stdout.readline()) for _ in range(3)]
             os.kill(job.pid if which is None else ranks[which], signal.SIGKILL)
             job.communicate(timeout=TIMEOUT)
@@ -108,6 +108,9 @@ class Exit(unittest.TestCase):
     def test_a_rank_is_killed(self):
         for which in range(3):
             self.killed(which)
+
+    def test_a_rank_is_killed_whose_segment_others_write(self):
+        self.killed(1, "wait-copying")
 
     def freezes(self, scenario, code, variable):
         """A rank stops, and goes on with SIGCONT."""

@@ -286,6 +286,7 @@ static void seed_run(const char *path, unsigned threads, uint64_t seed)
 	number_set("GASNET_AM_BUFFER_SIZE", sizes.size);
 	number_set("GASNET_EXTENDED_EVENT_QUEUE_LENGTH", TRANSFERS_LEAST);
 	number_set("GASNET_MAX_SEGSIZE", UINT64_C(1) << 30);
+	number_set("GASNET_SUPERNODE_MAXSIZE", 1); /* puts and gets are messages */
 	for (unsigned rank = 0; rank < rank_count; rank++) {
 		model_rank_run *run = module_load(path);
 

@@ -493,6 +493,11 @@ static const struct {
 	{"messages", messages_run, false},
 	{"transfers", transfers_run, false},
 	{"seen", transfers_seen, false},
+	{"shared", copies_shared, false},
+	{"silent", copies_silent, false},
+	{"order", copies_order, false},
+	{"spin", copies_spin, false},
+	{"wait-copying", copies_wait, true},
 	{"collectives", collectives_run, false},
 	{"longs", longs_run, false},
 	{"pieces", pieces_run, false},
@@ -524,7 +529,7 @@ static const struct {
 
 static void attach(void)
 {
-	gasnet_handlerentry_t table[102 + 9];
+	gasnet_handlerentry_t table[102 + 11];
 	gasnet_seginfo_t info[RANKS_MAX];
 	int count = 102;
 
@@ -539,9 +544,12 @@ static void attach(void)
 	table[count++] = (gasnet_handlerentry_t){EXIT_REQUEST + 2, (void (*)())thread_medium_reply};
 #endif
 	count += longs_table(table + count);
+	count += copies_table(table + count);
 	if (gasnet_getenv("RANKS_WORD"))
 		CHECK(gasnet_attach(NULL, 0, SEGMENT + 1, 0) == GASNET_ERR_BAD_ARG);
+	copies_refuse();
 	CHECK(gasnet_attach(table, count, SEGMENT, 0) == GASNET_OK);
+	copies_allow();
 	ranks = gasnet_nodes();
 	rank = gasnet_mynode();
 	CHECK(gasnet_getSegmentInfo(info, (int)ranks) == GASNET_OK);

@@ -27,6 +27,7 @@ def command(device, side, program, scenario):
 def play(device, launcher, program, scenario):
     sides = [command(device, side, program, scenario) for side in (0, 1)]
     environment = {name: value for name, value in os.environ.items() if name not in exchange.LINK_SETTINGS}
+    environment["GASNET_SUPERNODE_MAXSIZE"] = "1"  # puts and gets use the network, too
     environment["PTL_IFACE_NAME"] = device.interface(0)
     with subprocess.Popen([launcher, "-n", str(RANKS), "sh", "-c", f'[ $((PMI_RANK % 2)) = 0 ] && exec {sides[0]}; exec {sides[1]}'],
                           env=environment, preexec_fn=exchange.die_with_parent) as job:
