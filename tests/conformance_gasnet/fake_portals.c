@@ -519,6 +519,9 @@ int PtlMEAppend(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index, const ptl_me
 		if (portal->entries[i].me.start == me->start &&
 			(portal->entries[i].linked || portal->entries[i].open > 0))
 			fake_fail("rank %u appends a block that is in use", ni_handle);
+	/* Nobody reads a block that Portals may write again. */
+	if (me->options & PTL_ME_MANAGE_LOCAL)
+		memset(me->start, 0xdd, me->length);
 	portal->entries[portal->count++] =
 		(struct entry){.me = *me, .user_ptr = user_ptr, .linked = true};
 	*me_handle = 0;
