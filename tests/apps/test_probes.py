@@ -65,7 +65,7 @@ class Scripts(unittest.TestCase):
             with open(script, encoding="utf-8") as file:
                 text = file.read().replace("usdt:*:", f"usdt:{library}:")
             done = subprocess.run([bpftrace, "-d", "-e", text], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                                  text=True, timeout=120, check=False)
+                                  text=True, timeout=600, check=False)
             if done.returncode != 0 and ("privilege" in done.stdout or "root" in done.stdout):
                 self.skipTest("bpftrace wants root")
             self.assertEqual(done.returncode, 0, script + done.stdout[-2000:])

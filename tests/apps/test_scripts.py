@@ -9,7 +9,7 @@ SCRIPTS = os.path.join(os.environ["POSTERN_SOURCE"], "scripts")
 
 
 def run(name, *words):
-    return subprocess.run([os.path.join(SCRIPTS, name), *words], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60,
+    return subprocess.run([os.path.join(SCRIPTS, name), *words], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=600,
                           check=False)
 
 

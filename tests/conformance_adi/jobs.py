@@ -13,7 +13,7 @@ import time
 import unittest
 
 POSTERN_RUN, PROGRAM = sys.argv.pop(1), sys.argv.pop(1)
-TIMEOUT = 100
+TIMEOUT = 300
 
 
 def run(*words, stdin=None, **settings):

@@ -36,7 +36,7 @@ import tempfile
 import threading
 import time
 
-TIMEOUT = float(os.environ.get("EXCHANGE_TIMEOUT", "120"))  # for one word of a process; generous, the cores may be busy
+TIMEOUT = float(os.environ.get("EXCHANGE_TIMEOUT", "600"))  # for one word of a process; generous, the cores may be busy
 APART = float(os.environ.get("EXCHANGE_APART", "0.05"))  # s between the two being told: neither may rely on the other's pace
 STACKS_TIME = 30
 TELL_TIME = 2  # s in which a process says what it is at; state.h

@@ -27,7 +27,7 @@ SMALL = 1400
 NARROW = 1300
 LARGE = 9000
 TAG = 4  # a veth lets frames in that are larger by a VLAN tag
-TIMEOUT = 120
+TIMEOUT = 600
 
 
 class Narrow(exchange.Router):
