@@ -6,7 +6,7 @@
 
 #include <base/clock.h>
 
-void counter_count(struct counter *counter, bool failed)
+void counter_ended(struct counter *counter, bool failed)
 {
 	if (!counter)
 		return;

@@ -286,44 +286,86 @@ static int endpoint_enable(struct endpoint *endpoint)
 	return result;
 }
 
-static int flags_get(const struct endpoint *endpoint, uint64_t *flags)
+static int flags_get(const struct face *face, uint64_t *flags)
 {
 	const uint64_t which = *flags & (FI_TRANSMIT | FI_RECV);
 
 	if (which != FI_TRANSMIT && which != FI_RECV)
 		return -FI_EINVAL;
-	*flags = which == FI_TRANSMIT ? endpoint->tx_flags : endpoint->rx_flags;
+	*flags = which == FI_TRANSMIT ? face->tx_flags : face->rx_flags;
 	return 0;
 }
 
-static int flags_set(struct endpoint *endpoint, uint64_t flags)
+static int flags_set(struct face *face, uint64_t flags)
 {
 	const uint64_t which = flags & (FI_TRANSMIT | FI_RECV);
-	const uint64_t offered = which != FI_RECV                 ? OP_FLAGS
-				 : endpoint->caps & FI_MULTI_RECV ? RX_OP_FLAGS
-								  : RX_OP_FLAGS & ~FI_MULTI_RECV;
+	const uint64_t offered = which != FI_RECV ? OP_FLAGS
+				 : face->endpoint->caps & FI_MULTI_RECV
+					 ? RX_OP_FLAGS
+					 : RX_OP_FLAGS & ~FI_MULTI_RECV;
 
 	flags &= ~which;
 	if ((which != FI_TRANSMIT && which != FI_RECV) || (flags & ~offered) != 0)
 		return -FI_EINVAL;
-	*(which == FI_TRANSMIT ? &endpoint->tx_flags : &endpoint->rx_flags) = flags;
+	*(which == FI_TRANSMIT ? &face->tx_flags : &face->rx_flags) = flags;
 	return 0;
 }
 
-static int endpoint_control(struct fid *fid, int command, void *argument)
+static int alias_open(const struct face *face, const struct fi_alias *asked);
+
+/* Of an endpoint, or of an alias. */
+static int face_control(struct fid *fid, int command, void *argument)
 {
-	struct endpoint *endpoint = endpoint_of(fid);
+	struct face *face = face_of(fid);
 
 	switch (command) {
 	case FI_ENABLE:
-		return endpoint_enable(endpoint);
+		return endpoint_enable(face->endpoint);
 	case FI_GETOPSFLAG:
-		return flags_get(endpoint, argument);
+		return flags_get(face, argument);
 	case FI_SETOPSFLAG:
-		return flags_set(endpoint, *(const uint64_t *)argument);
+		return flags_set(face, *(const uint64_t *)argument);
+	case FI_ALIAS:
+		return alias_open(face, argument);
 	default:
 		return -FI_ENOSYS;
 	}
+}
+
+static int alias_close(struct fid *fid)
+{
+	struct endpoint *endpoint = endpoint_of(fid);
+
+	domain_enter(endpoint->domain);
+	endpoint->aliases--;
+	domain_leave(endpoint->domain);
+	free(face_of(fid));
+	return 0;
+}
+
+static struct fi_ops alias_fid_ops = FID_OPS(alias_close, endpoint_bind, face_control);
+
+/* It is the endpoint, with flags of its own for calls that have none. */
+static int alias_open(const struct face *face, const struct fi_alias *asked)
+{
+	struct endpoint *endpoint = face->endpoint;
+	struct face *alias = malloc(sizeof(*alias));
+	int result;
+
+	if (!alias)
+		return -FI_ENOMEM;
+	*alias = *face;
+	alias->fid.fid.ops = &alias_fid_ops;
+	result = flags_set(alias, asked->flags);
+	if (result != 0) {
+		free(alias);
+		return result;
+	}
+	domain_enter(endpoint->domain);
+	endpoint->aliases++;
+	domain_leave(endpoint->domain);
+	*asked->fid = &alias->fid.fid;
+	return 0;
 }
 
 /* An option's value, of an endpoint. NULL: there is no such option. */
@@ -444,6 +486,10 @@ static int endpoint_close(struct fid *fid)
 	struct domain *domain = endpoint->domain;
 
 	domain_enter(domain);
+	if (endpoint->aliases != 0) {
+		domain_leave(domain);
+		return -FI_EBUSY;
+	}
 	if (endpoint->enabled)
 		endpoint_stop(endpoint);
 	if (endpoint->tx.cq) {
@@ -469,7 +515,7 @@ static int endpoint_close(struct fid *fid)
 
 /* --- opening */
 
-static struct fi_ops endpoint_fid_ops = FID_OPS(endpoint_close, endpoint_bind, endpoint_control);
+static struct fi_ops endpoint_fid_ops = FID_OPS(endpoint_close, endpoint_bind, face_control);
 
 static void binding_init(struct binding *binding, struct endpoint *endpoint)
 {
@@ -498,22 +544,23 @@ int endpoint_open(
 	ep_ops.setopt = endpoint_setopt;
 	cm_ops = none_cm;
 	cm_ops.getname = endpoint_getname;
-	endpoint->fid.fid = (struct fid){FI_CLASS_EP, context, &endpoint_fid_ops};
-	endpoint->fid.ops = &ep_ops;
-	endpoint->fid.cm = &cm_ops;
-	endpoint->fid.msg = info->caps & FI_MSG ? &message_ops : &none_msg;
-	endpoint->fid.tagged = info->caps & FI_TAGGED ? &tagged_ops : &none_tagged;
-	endpoint->fid.rma = info->caps & FI_RMA ? &rma_ops : &none_rma;
-	endpoint->fid.atomic = info->caps & FI_ATOMIC ? &atomic_ops : &none_atomic;
-	endpoint->fid.collective = &none_collective;
+	endpoint->own.fid.fid = (struct fid){FI_CLASS_EP, context, &endpoint_fid_ops};
+	endpoint->own.fid.ops = &ep_ops;
+	endpoint->own.fid.cm = &cm_ops;
+	endpoint->own.fid.msg = info->caps & FI_MSG ? &message_ops : &none_msg;
+	endpoint->own.fid.tagged = info->caps & FI_TAGGED ? &tagged_ops : &none_tagged;
+	endpoint->own.fid.rma = info->caps & FI_RMA ? &rma_ops : &none_rma;
+	endpoint->own.fid.atomic = info->caps & FI_ATOMIC ? &atomic_ops : &none_atomic;
+	endpoint->own.fid.collective = &none_collective;
+	endpoint->own.endpoint = endpoint;
 	endpoint->domain = domain;
 	binding_init(&endpoint->tx, endpoint);
 	binding_init(&endpoint->rx, endpoint);
 	for (unsigned i = 0; i < COUNTS; i++)
 		binding_init(&endpoint->counts[i], endpoint);
 	endpoint->caps = info->caps;
-	endpoint->tx_flags = info->tx_attr ? info->tx_attr->op_flags : 0;
-	endpoint->rx_flags = info->rx_attr ? info->rx_attr->op_flags : 0;
+	endpoint->own.tx_flags = info->tx_attr ? info->tx_attr->op_flags : 0;
+	endpoint->own.rx_flags = info->rx_attr ? info->rx_attr->op_flags : 0;
 	endpoint->tx_size =
 		info->tx_attr && info->tx_attr->size ? (uint32_t)info->tx_attr->size : TX_SIZE;
 	endpoint->rx_size =
@@ -525,6 +572,6 @@ int endpoint_open(
 	domain_enter(domain);
 	domain->uses++;
 	domain_leave(domain);
-	*opened = &endpoint->fid;
+	*opened = &endpoint->own.fid;
 	return 0;
 }

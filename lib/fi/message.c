@@ -143,7 +143,7 @@ static void operation_fail(
 			fi_strerror(failure->err));
 	else
 		cq_error(operation_cq(operation), line, failure);
-	counter_count(operation_counter(operation), true);
+	counter_ended(operation_counter(operation), true);
 	operation_free(operation);
 }
 
@@ -153,7 +153,7 @@ static void operation_complete(struct operation *operation, const struct line *l
 		cq_line(operation_cq(operation), line);
 	else if (!operation->quiet)
 		cq_release(operation_cq(operation));
-	counter_count(operation_counter(operation), false);
+	counter_ended(operation_counter(operation), false);
 	operation_free(operation);
 }
 
@@ -279,7 +279,7 @@ void message_part(void *owner, struct transfer *many, const struct transfer *mes
 		cq_error(cq, &line, &failure);
 	else if (operation->completes)
 		cq_line(cq, &line);
-	counter_count(operation_counter(operation), !received);
+	counter_ended(operation_counter(operation), !received);
 }
 
 /* The same: the program has its buffer again. */

@@ -279,7 +279,7 @@ static void movement_done(
 		movement_complete(remote, movement);
 	else
 		movement_fail(remote, movement, failure_of(movement, verdict));
-	counter_count(remote->endpoint->counts[movement->count].counter, verdict != TIER_OK);
+	counter_ended(remote->endpoint->counts[movement->count].counter, verdict != TIER_OK);
 	movement_free(remote, movement);
 }
 

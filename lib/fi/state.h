@@ -286,13 +286,21 @@ struct visitation {
 	uint64_t words[3];
 };
 
+/* What a program has of an endpoint: it, or an alias of it (fi_ep_alias()). */
+struct face {
+	struct fid_ep fid; /* first */
+	struct endpoint *endpoint;
+	uint64_t tx_flags, rx_flags;
+};
+
 struct endpoint {
-	struct fid_ep fid;
+	struct face own; /* first */
+	uint32_t aliases;
 	struct domain *domain;
 	struct av *av;
 	struct eq *eq;
 	struct binding tx, rx, counts[COUNTS];
-	uint64_t caps, tx_flags, rx_flags;
+	uint64_t caps;
 	uint32_t tx_size, rx_size;
 	bool enabled, closing;
 	struct link link; /* of the domain's */
@@ -324,10 +332,11 @@ struct endpoint {
 };
 
 #define object_of(pointer, type) ((type *)(void *)(pointer))
-#define endpoint_of(pointer)     object_of(pointer, struct endpoint)
+#define face_of(pointer)         object_of(pointer, struct face)
+#define endpoint_of(pointer)     face_of(pointer)->endpoint
 /* The flags of calls that have none of their own. */
-#define TX_FLAGS(ep) endpoint_of(ep)->tx_flags
-#define RX_FLAGS(ep) endpoint_of(ep)->rx_flags
+#define TX_FLAGS(ep) face_of(ep)->tx_flags
+#define RX_FLAGS(ep) face_of(ep)->rx_flags
 
 static inline void domain_enter(struct domain *domain)
 {
@@ -421,7 +430,7 @@ static inline void cq_release(struct cq *cq)
 int counter_open(struct fid_domain *domain, struct fi_cntr_attr *attr, struct fid_cntr **counter,
 	void *context);
 /* An operation has ended. NULL: nobody counts. */
-void counter_count(struct counter *counter, bool failed);
+void counter_ended(struct counter *counter, bool failed);
 int counter_arm(struct counter *counter); /* fi_trywait() */
 
 /* --- wait.c: the domain's lock is held */

@@ -133,6 +133,25 @@ void error_take(struct side *side, struct fi_cq_err_entry *entry)
 	assert_int_equal(fi_cq_readerr(side->cq, entry, 0), 1);
 }
 
+void done_take(uint64_t flags, const void *context)
+{
+	struct fi_cq_tagged_entry entry = {0};
+
+	completion_take(&sides[0], &entry, NULL);
+	assert_int_equal(entry.flags, flags);
+	assert_ptr_equal(entry.op_context, context);
+}
+
+void failed_take(int err, uint64_t flags, const void *context)
+{
+	struct fi_cq_err_entry error;
+
+	error_take(&sides[0], &error);
+	assert_int_equal(error.err, err);
+	assert_int_equal(error.flags, flags);
+	assert_ptr_equal(error.op_context, context);
+}
+
 void nothing_completes(struct side *side)
 {
 	struct fi_cq_tagged_entry entry;

@@ -63,6 +63,9 @@ void side_close(struct side *side);
 void completion_take(struct side *side, struct fi_cq_tagged_entry *entry, fi_addr_t *source);
 /* The next one, which is an error. */
 void error_take(struct side *side, struct fi_cq_err_entry *entry);
+/* The next one of side 0 is of this operation. */
+void done_take(uint64_t flags, const void *context);
+void failed_take(int err, uint64_t flags, const void *context);
 /* Nothing has completed, and nothing does for a while. */
 void nothing_completes(struct side *side);
 /* A message with this tag is kept at a side. */

@@ -143,25 +143,6 @@ static int closed(void **state)
 	return 0;
 }
 
-static void done_take(uint64_t flags)
-{
-	struct fi_cq_tagged_entry entry = {0};
-
-	completion_take(&sides[0], &entry, NULL);
-	assert_int_equal(entry.flags, flags);
-	assert_ptr_equal(entry.op_context, &context);
-}
-
-static void failed_take(int err, uint64_t flags)
-{
-	struct fi_cq_err_entry error;
-
-	error_take(&sides[0], &error);
-	assert_int_equal(error.err, err);
-	assert_int_equal(error.flags, flags);
-	assert_ptr_equal(error.op_context, &context);
-}
-
 static void edges_are_untouched(void)
 {
 	assert_memory_equal(target, mirror, EDGE);
@@ -213,7 +194,7 @@ static void base_try(int number, enum fi_op op, size_t most)
 		else
 			assert_ok(fi_atomic(sides[0].ep, source, count, NULL, sides[0].other, 0,
 				KEY, number, op, &context));
-		done_take(FI_ATOMIC | FI_WRITE);
+		done_take(FI_ATOMIC | FI_WRITE, &context);
 		values_check(type, op, count, false);
 	}
 }
@@ -237,7 +218,7 @@ static void fetch_try(int number, enum fi_op op, size_t most)
 			assert_ok(fi_fetch_atomic(sides[0].ep, op == FI_ATOMIC_READ ? NULL : source,
 				count, NULL, result, NULL, sides[0].other, 0, KEY, number, op,
 				&context));
-		done_take(FI_ATOMIC | FI_READ);
+		done_take(FI_ATOMIC | FI_READ, &context);
 		values_check(type, op, count, true);
 	}
 }
@@ -253,7 +234,7 @@ static void compare_try(int number, enum fi_op op, size_t most)
 			memcpy(operand, target + EDGE, type->size);
 		assert_ok(fi_compare_atomic(sides[0].ep, source, 1, NULL, operand, NULL, result,
 			NULL, sides[0].other, 0, KEY, number, op, &context));
-		done_take(FI_ATOMIC | FI_READ);
+		done_take(FI_ATOMIC | FI_READ, &context);
 		values_check(type, op, 1, true);
 	}
 }
@@ -357,17 +338,17 @@ static void every_form_of_a_call(void **state)
 	for (unsigned i = 0; i < 24; i++)
 		add[i] = i + 1;
 	assert_ok(fi_atomicmsg(sides[0].ep, &message, FI_COMPLETION | FI_DELIVERY_COMPLETE));
-	done_take(FI_ATOMIC | FI_WRITE);
+	done_take(FI_ATOMIC | FI_WRITE, &context);
 	for (unsigned i = 0; i < 24; i++)
 		assert_int_equal(at[1 + i], i + 1);
 	assert_ok(fi_atomicmsg(sides[0].ep, &message, FI_COMPLETION | FI_INJECT));
 	memset(add, 0, sizeof(add));
-	done_take(FI_ATOMIC | FI_WRITE);
+	done_take(FI_ATOMIC | FI_WRITE, &context);
 	for (unsigned i = 0; i < 24; i++)
 		assert_int_equal(at[1 + i], 2 * (i + 1));
 	assert_ok(fi_fetch_atomicmsg(
 		sides[0].ep, &message, into, NULL, 2, FI_COMPLETION | FI_INJECT));
-	done_take(FI_ATOMIC | FI_READ);
+	done_take(FI_ATOMIC | FI_READ, &context);
 	for (unsigned i = 0; i < 24; i++)
 		assert_int_equal(old[i], 2 * (i + 1));
 	pieces[0] = (struct fi_ioc){NULL, 0};
@@ -375,7 +356,7 @@ static void every_form_of_a_call(void **state)
 	add[0] = 4;
 	assert_ok(fi_atomicv(
 		sides[0].ep, pieces, NULL, 2, sides[0].other, 0, KEY, FI_UINT64, FI_SUM, &context));
-	done_take(FI_ATOMIC | FI_WRITE);
+	done_take(FI_ATOMIC | FI_WRITE, &context);
 	assert_int_equal(at[0], 4);
 	add[0] = 5;
 	assert_ok(fi_inject_atomic(
@@ -389,13 +370,13 @@ static void every_form_of_a_call(void **state)
 	add[0] = 9;
 	assert_ok(fi_compare_atomicmsg(
 		sides[0].ep, &message, &compare, NULL, 1, &single, NULL, 1, FI_COMPLETION));
-	done_take(FI_ATOMIC | FI_READ);
+	done_take(FI_ATOMIC | FI_READ, &context);
 	assert_int_equal(old[0], 5);
 	assert_int_equal(at[0], 5);
 	with = 5;
 	assert_ok(fi_compare_atomicv(sides[0].ep, &one, NULL, 1, &compare, NULL, 1, &single, NULL,
 		1, sides[0].other, 0, KEY, FI_UINT64, FI_CSWAP, &context));
-	done_take(FI_ATOMIC | FI_READ);
+	done_take(FI_ATOMIC | FI_READ, &context);
 	assert_int_equal(at[0], 9);
 	assert_int_equal(fi_atomicmsg(sides[0].ep, &message, FI_REMOTE_CQ_DATA), -FI_EOPNOTSUPP);
 	message.op = FI_SUM;
@@ -440,16 +421,16 @@ static void all_fail(uint64_t at, uint64_t key, size_t count, int err)
 	memcpy(mirror, target, sizeof(target));
 	assert_ok(fi_atomic(sides[0].ep, value, count, NULL, sides[0].other, at, key, FI_UINT64,
 		FI_BXOR, &context));
-	failed_take(err, FI_ATOMIC | FI_WRITE);
+	failed_take(err, FI_ATOMIC | FI_WRITE, &context);
 	assert_ok(fi_atomic(sides[0].ep, value, count, NULL, sides[0].other, at, key, FI_UINT64,
 		FI_ATOMIC_WRITE, &context));
-	failed_take(err, FI_ATOMIC | FI_WRITE);
+	failed_take(err, FI_ATOMIC | FI_WRITE, &context);
 	assert_ok(fi_fetch_atomic(sides[0].ep, value, count, NULL, result, NULL, sides[0].other, at,
 		key, FI_UINT64, FI_SUM, &context));
-	failed_take(err, FI_ATOMIC | FI_READ);
+	failed_take(err, FI_ATOMIC | FI_READ, &context);
 	assert_ok(fi_compare_atomic(sides[0].ep, value, 1, NULL, value, NULL, result, NULL,
 		sides[0].other, at, key, FI_UINT64, FI_CSWAP_NE, &context));
-	failed_take(err, FI_ATOMIC | FI_READ);
+	failed_take(err, FI_ATOMIC | FI_READ, &context);
 	assert_memory_equal(target, mirror, sizeof(target));
 }
 
@@ -458,10 +439,10 @@ static void read_try(uint64_t at, uint64_t key, int err)
 	assert_ok(fi_fetch_atomic(sides[0].ep, NULL, 1, NULL, result, NULL, sides[0].other, at, key,
 		FI_UINT64, FI_ATOMIC_READ, &context));
 	if (err != 0) {
-		failed_take(err, FI_ATOMIC | FI_READ);
+		failed_take(err, FI_ATOMIC | FI_READ, &context);
 		return;
 	}
-	done_take(FI_ATOMIC | FI_READ);
+	done_take(FI_ATOMIC | FI_READ, &context);
 	assert_memory_equal(result, target + EDGE + at, 8);
 }
 
@@ -484,7 +465,7 @@ static void nothing_that_is_not_allowed_is_done(void **state)
 	read_try(8, KEY, FI_EACCES);
 	assert_ok(fi_fetch_atomic(sides[0].ep, source, 1, NULL, result, NULL, sides[0].other, 0,
 		KEY, FI_UINT64, FI_SUM, &context));
-	failed_take(FI_EACCES, FI_ATOMIC | FI_READ);
+	failed_take(FI_EACCES, FI_ATOMIC | FI_READ, &context);
 	assert_memory_equal(target, mirror, sizeof(target));
 }
 

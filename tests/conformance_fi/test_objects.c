@@ -548,6 +548,61 @@ static void a_kind_that_was_not_asked_for_is_not_there(void **state)
 	pair_close();
 }
 
+static void alias_open(struct fid_ep *ep, struct fid_ep **alias, uint64_t flags)
+{
+	assert_ok(fi_ep_alias(ep, alias, flags));
+	assert_ptr_not_equal(*alias, ep);
+}
+
+/* Without flags of its own nothing completes. */
+static void an_alias_has_flags_of_its_own(void **state)
+{
+	struct fid_ep *sends, *receives, *second;
+	uint64_t flags = FI_TRANSMIT;
+	char in[2][4] = {"", ""};
+	int context;
+
+	(void)state;
+	pair_open(&(struct wish){.bind = FI_SELECTIVE_COMPLETION});
+	alias_open(sides[0].ep, &sends, FI_TRANSMIT | FI_COMPLETION);
+	alias_open(sides[1].ep, &receives, FI_RECV | FI_COMPLETION);
+	assert_ok(fi_trecv(receives, in[0], 4, NULL, FI_ADDR_UNSPEC, 1, 0, &context));
+	assert_ok(fi_trecv(sides[1].ep, in[1], 4, NULL, FI_ADDR_UNSPEC, 2, 0, NULL));
+	assert_ok(fi_tsend(sides[0].ep, "one", 4, NULL, sides[0].other, 2, NULL));
+	assert_ok(fi_tsend(sends, "two", 4, NULL, sides[0].other, 1, &context));
+	done_take(FI_TAGGED | FI_SEND, &context);
+	completion_take(&sides[1], NULL, NULL);
+	assert_string_equal(in[0], "two");
+	assert_string_equal(in[1], "one");
+	nothing_completes(&sides[0]);
+	nothing_completes(&sides[1]);
+
+	assert_ok(fi_control(&sends->fid, FI_GETOPSFLAG, &flags));
+	assert_true(flags == FI_COMPLETION);
+	flags = FI_TRANSMIT;
+	assert_ok(fi_control(&sides[0].ep->fid, FI_GETOPSFLAG, &flags));
+	assert_true(flags == 0);
+	alias_open(sends, &second, FI_RECV); /* its other flags are those of the first one */
+	flags = FI_TRANSMIT;
+	assert_ok(fi_control(&second->fid, FI_GETOPSFLAG, &flags));
+	assert_true(flags == FI_COMPLETION);
+	assert_ok(fi_control(&second->fid, FI_SETOPSFLAG, &(uint64_t){FI_TRANSMIT | FI_INJECT}));
+	flags = FI_TRANSMIT;
+	assert_ok(fi_control(&sends->fid, FI_GETOPSFLAG, &flags));
+	assert_true(flags == FI_COMPLETION);
+
+	assert_int_equal(fi_close(&sides[0].ep->fid), -FI_EBUSY);
+	assert_ok(fi_close(&sends->fid));
+	assert_int_equal(fi_close(&sides[0].ep->fid), -FI_EBUSY);
+	assert_ok(fi_tsend(second, "abc", 4, NULL, sides[0].self, 1, NULL));
+	assert_ok(fi_close(&second->fid));
+	assert_ok(fi_close(&receives->fid));
+	assert_int_equal(fi_ep_alias(sides[0].ep, &sends, 0), -FI_EINVAL);
+	assert_int_equal(fi_ep_alias(sides[0].ep, &sends, FI_TRANSMIT | FI_RECV), -FI_EINVAL);
+	assert_int_equal(fi_ep_alias(sides[0].ep, &sends, FI_RECV | FI_INJECT), -FI_EINVAL);
+	pair_close();
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, opened, closed)
 
 int main(void)
@@ -561,6 +616,7 @@ int main(void)
 		TEST(what_is_in_use_does_not_close),
 		TEST(an_endpoint_is_bound_before_it_is_enabled),
 		TEST(flags_of_an_endpoint_can_be_read_and_set),
+		cmocka_unit_test(an_alias_has_flags_of_its_own),
 		cmocka_unit_test(every_format_is_a_prefix),
 		cmocka_unit_test(a_read_can_wait),
 		cmocka_unit_test(a_peer_that_makes_no_calls_is_sent_to),

@@ -108,28 +108,9 @@ static void target_gets(const void *data, uint64_t at, size_t length)
 	memcpy(mirror + EDGE + at, data, length);
 }
 
-static void done_take(uint64_t flags, const void *of)
-{
-	struct fi_cq_tagged_entry entry = {0};
-
-	completion_take(&sides[0], &entry, NULL);
-	assert_int_equal(entry.flags, flags);
-	assert_ptr_equal(entry.op_context, of);
-}
-
 static void written_take(void)
 {
 	done_take(FI_RMA | FI_WRITE, &context);
-}
-
-static void failed_take(int err, uint64_t flags)
-{
-	struct fi_cq_err_entry error;
-
-	error_take(&sides[0], &error);
-	assert_int_equal(error.err, err);
-	assert_int_equal(error.flags, flags);
-	assert_ptr_equal(error.op_context, &context);
 }
 
 static void told_take(uint64_t data, size_t length)
@@ -384,7 +365,7 @@ static void what_nobody_asks_for_does_not_complete(void **state)
 	/* An error always does. */
 	there.key = key + 1;
 	assert_ok(fi_writemsg(sides[0].ep, &message, 0));
-	failed_take(FI_EKEYREJECTED, FI_RMA | FI_WRITE);
+	failed_take(FI_EKEYREJECTED, FI_RMA | FI_WRITE, &context);
 }
 
 static void an_endpoint_reaches_itself(void **state)
@@ -517,12 +498,12 @@ static void both_fail(uint64_t at, size_t length, uint64_t with, int err)
 	const uint8_t before[3] = {local[0], local[length / 2], local[length - 1]};
 
 	assert_ok(fi_write(sides[0].ep, local, length, NULL, sides[0].other, at, with, &context));
-	failed_take(err, FI_RMA | FI_WRITE);
+	failed_take(err, FI_RMA | FI_WRITE, &context);
 	assert_ok(fi_writedata(
 		sides[0].ep, local, length, NULL, 1, sides[0].other, at, with, &context));
-	failed_take(err, FI_RMA | FI_WRITE);
+	failed_take(err, FI_RMA | FI_WRITE, &context);
 	assert_ok(fi_read(sides[0].ep, local, length, NULL, sides[0].other, at, with, &context));
-	failed_take(err, FI_RMA | FI_READ);
+	failed_take(err, FI_RMA | FI_READ, &context);
 	assert_int_equal(local[0], before[0]);
 	assert_int_equal(local[length / 2], before[1]);
 	assert_int_equal(local[length - 1], before[2]);
@@ -560,17 +541,17 @@ static void a_region_gives_no_more_than_it_says(void **state)
 	assert_ok(fi_close(&region->fid));
 	region_open(FI_REMOTE_READ);
 	assert_ok(fi_write(sides[0].ep, local, 8, NULL, sides[0].other, base, key, &context));
-	failed_take(FI_EACCES, FI_RMA | FI_WRITE);
+	failed_take(FI_EACCES, FI_RMA | FI_WRITE, &context);
 	assert_ok(
 		fi_writedata(sides[0].ep, local, 8, NULL, 1, sides[0].other, base, key, &context));
-	failed_take(FI_EKEYREJECTED, FI_RMA | FI_WRITE);
+	failed_take(FI_EKEYREJECTED, FI_RMA | FI_WRITE, &context);
 	assert_ok(fi_read(sides[0].ep, local, 8, NULL, sides[0].other, base, key, &context));
 	done_take(FI_RMA | FI_READ, &context);
 	target_is_as_it_should_be();
 	assert_ok(fi_close(&region->fid));
 	region_open(FI_REMOTE_WRITE);
 	assert_ok(fi_read(sides[0].ep, local, 8, NULL, sides[0].other, base, key, &context));
-	failed_take(FI_EACCES, FI_RMA | FI_READ);
+	failed_take(FI_EACCES, FI_RMA | FI_READ, &context);
 	assert_ok(fi_write(sides[0].ep, local, 8, NULL, sides[0].other, base, key, &context));
 	written_take();
 	target_gets(local, 0, 8);
@@ -601,9 +582,9 @@ static void an_earlier_life_is_nobody(void **state)
 	name[16]++;
 	assert_int_equal(fi_av_insert(sides[0].av, name, 1, &earlier, 0, NULL), 1);
 	assert_ok(fi_write(sides[0].ep, local, 8, NULL, earlier, base, key, &context));
-	failed_take(FI_EHOSTUNREACH, FI_RMA | FI_WRITE);
+	failed_take(FI_EHOSTUNREACH, FI_RMA | FI_WRITE, &context);
 	assert_ok(fi_read(sides[0].ep, local, 100000, NULL, earlier, base, key, &context));
-	failed_take(FI_EHOSTUNREACH, FI_RMA | FI_READ);
+	failed_take(FI_EHOSTUNREACH, FI_RMA | FI_READ, &context);
 	target_is_as_it_should_be();
 }
 
@@ -620,14 +601,14 @@ static void memory_that_has_gone_harms_nobody(void **state)
 	for (unsigned i = 0; i < SIZES; i++) {
 		assert_ok(fi_write(sides[0].ep, local, sizes[i], NULL, sides[0].other, at,
 			fi_mr_key(mr), &context));
-		failed_take(FI_EFAULT, FI_RMA | FI_WRITE);
+		failed_take(FI_EFAULT, FI_RMA | FI_WRITE, &context);
 		assert_ok(fi_read(sides[0].ep, local, sizes[i], NULL, sides[0].other, at,
 			fi_mr_key(mr), &context));
-		failed_take(FI_EFAULT, FI_RMA | FI_READ);
+		failed_take(FI_EFAULT, FI_RMA | FI_READ, &context);
 		/* And own memory that is none. */
 		assert_ok(fi_write(
 			sides[0].ep, gone, sizes[i], NULL, sides[0].other, base, key, &context));
-		failed_take(FI_EFAULT, FI_RMA | FI_WRITE);
+		failed_take(FI_EFAULT, FI_RMA | FI_WRITE, &context);
 	}
 	/* It comes. */
 	assert_ok(mprotect(gone, BYTES, PROT_READ | PROT_WRITE));
