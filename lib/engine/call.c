@@ -13,13 +13,16 @@
  *     that is gone, or does not know the call, fails it.
  * C3. Of a store or an atomic that fails one event tells: SEND, or ACK if SEND is not wanted. Both
  *     count. Of a fetch both SEND and REPLY tell. A store that wants an outcome has one instead of
- *     an ACK, whatever becomes of it.
+ *     an ACK, whatever becomes of it; one that wants no answer has it when it was delivered.
  * C4. Memory that is not there fails a call with TIER_FAULT: SEND, before anything is sent, where
  *     data would come from it; REPLY, where they would go to it. A request of up to COPIED_MAX
  *     bytes is sent from a copy. A longer one becomes void when memory goes while it is under way:
  *     SEND tells of it, and the target's event, if the request had begun there.
  * C5. A fetch has two regions, which may be one: SEND is the one's whose data it brings, REPLY the
  *     one's that its answer goes to. It is pending at both.
+ * C6. A refusal of a store that wanted no answer is an ACK without a user, from the process that
+ *     refuses, with the cookie that it refuses as its value. One is lost if there is no place for
+ *     its event: the next store is refused, too.
  */
 #include <engine/call.h>
 
@@ -121,7 +124,8 @@ static ALWAYS_INLINE void call_start(struct space *space, const struct move *mov
 	operation->region = region;
 	operation->peer = move->to;
 	operation->requested = true;
-	operation->acknowledge = loads || line->want != WANT_NOTHING;
+	operation->acknowledge =
+		loads || (line->want != WANT_NOTHING && line->want != WANT_DELIVERY);
 	operation->call = (struct call_state){
 		.user = line->user,
 		.local = line->local,
@@ -140,7 +144,9 @@ static ALWAYS_INLINE void call_start(struct space *space, const struct move *mov
 		header.requested = line->length;
 		operation->message.memory = map_of_piece(NULL, 0);
 	}
-	if (operation->acknowledge) {
+	if (line->want == WANT_DELIVERY) {
+		header.detail = MESSAGE_REFUSALS;
+	} else if (operation->acknowledge) {
 		header.operation = operation_name(operation);
 		/* A request without a name has no record, so most puts pay nothing for it. */
 		if (trace_wanted())
@@ -200,7 +206,7 @@ static void call_conclude(struct operation *operation)
 	const struct account account = {.moved = call->moved, .offset = call->offset};
 	bool wanted = call_loads(operation) || call->want == WANT_EVENT;
 
-	if (call->want == WANT_OUTCOME && !call_loads(operation)) {
+	if (call->want >= WANT_OUTCOME && !call_loads(operation)) {
 		outcome_answered(operation->space, operation->region, call);
 	} else if (call->verdict != TIER_SILENT) {
 		tier_count(operation->space, operation->region, kind, call->verdict, call->moved,
@@ -222,7 +228,7 @@ static void call_sent(struct operation *operation, enum tier_verdict verdict)
 	call->sent = true;
 	tier_count(operation->space, source, TIER_SEND, verdict, call->length, false);
 	if (verdict != TIER_OK && !call_loads(operation)) {
-		wanted |= call->want != WANT_EVENT && call->want != WANT_OUTCOME;
+		wanted |= call->want != WANT_EVENT && call->want < WANT_OUTCOME;
 		call->told = wanted;
 	}
 	if (wanted)
@@ -246,6 +252,8 @@ static inline void call_over(struct operation *operation)
 	if (attachment_of(space, region)->counts & TIER_BIT(TIER_SEND) ||
 		tier_wanted(region, TIER_SEND, TIER_OK))
 		call_sent(operation, TIER_OK);
+	if (operation->call.want == WANT_DELIVERY)
+		outcome_answered(space, region, &operation->call);
 	region->pending--;
 	tiers_leave(space, region);
 	operation_free(space->engine, operation);
@@ -281,6 +289,8 @@ static __attribute__((noinline)) void request_done(
 		call_conclude(operation);
 	else if (!call_loads(operation) && call->want == WANT_NOTHING)
 		call_end(operation);
+	else if (!operation->acknowledge)
+		call_fail(operation, verdict);
 	else if (operation->replying)
 		return; /* the reply's end is its end */
 	else if (verdict != TIER_OK || operation->space->closing)
@@ -308,7 +318,7 @@ static struct operation *call_find(
 		operation->space != space || operation->peer.nid != from.nid ||
 		operation->peer.pid != from.pid ||
 		call_loads(operation) != (header->kind == MESSAGE_LOADED) ||
-		(!call_loads(operation) && operation->call.want == WANT_NOTHING))
+		!operation->acknowledge)
 		return NULL;
 	return operation;
 }
@@ -352,10 +362,33 @@ static void call_answered(struct operation *operation)
 		call_conclude(operation);
 }
 
+/* C6. A store of this process's that wanted no answer is refused. */
+static void call_refused(
+	struct space *space, struct process from, const struct message_header *header)
+{
+	const struct tier_news news = {
+		.kind = TIER_ACK, .verdict = header->detail & MESSAGE_VERDICT};
+	const struct account account = {.nid = from.nid, .pid = from.pid, .value = header->cookie};
+	const struct tier_portal *portal = &space->portals[header->portal];
+	struct queue *queue = queue_alive(portal->logs, portal->queue);
+
+	if (queue && queue_used(queue) + queue->incoming < queue->refuse_at)
+		tier_log(space, queue, &news, &account);
+	else
+		space_count(space, refusals_late);
+}
+
 void call_stored(struct space *space, struct process from, const struct message_header *header)
 {
-	struct operation *operation = call_find(space, from, header);
+	struct operation *operation;
 
+	if (header->operation == 0 && space->two_sided &&
+		header->portal < space->segment->limits.portals &&
+		(header->detail & MESSAGE_VERDICT) != TIER_OK) {
+		call_refused(space, from, header);
+		return;
+	}
+	operation = call_find(space, from, header);
 	if (!operation) {
 		space_count(space, refusals_late);
 		return;

@@ -174,8 +174,10 @@ enum call_want {
 	WANT_NOTHING,
 	WANT_EVENT, /* and a count */
 	WANT_COUNT,
-	WANT_END,    /* a count of messages, whatever the counter counts */
-	WANT_OUTCOME /* `user` is a struct outcome (outcome.h), which is told instead */
+	WANT_END,     /* a count of messages, whatever the counter counts */
+	WANT_OUTCOME, /* `user` is a struct outcome (outcome.h), which is told instead */
+	/* the same, as soon as the store has been delivered: no answer is asked for */
+	WANT_DELIVERY
 };
 
 struct command {

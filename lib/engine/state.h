@@ -102,6 +102,14 @@ struct operation {
 	uint32_t kept;           /* RECEIVE, SERVE, SPACE_TIERS: its header, or KEPT_NONE */
 };
 
+/* Data that an event with TIER_LENT tells of (unexpected.h, U6): the program's until it says that
+ * it has read them. */
+struct lent {
+	struct lent *next;
+	_Atomic bool read;
+	uint8_t data[COPIED_MAX];
+};
+
 /* A space: tables, lists and limits of its own. What is sent from one goes to the space of its
  * number at the other end. */
 #define DENIED_MOST 32u
@@ -128,17 +136,19 @@ struct space {
 	/* SPACE_TIERS */
 	struct tier_portal *portals;
 	struct kept_table kept;
-	struct kept_list *kept_lists; /* one per Portal */
-	struct header *headers;       /* unexpected.c, by kept message */
-	uint32_t kept_share;          /* U4: of each rank at first; 0: there is none */
-	uint32_t ranks;               /* of which messages may be kept, then */
-	uint32_t *kept_of;            /* messages, by rank, then */
-	uint32_t *share_of;           /* of each rank, then */
-	uint32_t spare;               /* headers that are in no share */
-	uint32_t *arriving_of;        /* messages under way, by rank, then */
-	bool ranked;                  /* processes have ranks, which are indices in the map */
-	bool two_sided;               /* of two-sided messages (engine.h) */
-	const struct process *map;    /* the front end's; NULL: it is not set */
+	struct kept_list *kept_lists;  /* one per Portal */
+	struct header *headers;        /* unexpected.c, by kept message */
+	uint8_t (*copies)[COPIED_MAX]; /* U6: by kept message */
+	struct lent *lent, *lent_last; /* in the order of their events; NULL: there is none */
+	uint32_t kept_share;           /* U4: of each rank at first; 0: there is none */
+	uint32_t ranks;                /* of which messages may be kept, then */
+	uint32_t *kept_of;             /* messages, by rank, then */
+	uint32_t *share_of;            /* of each rank, then */
+	uint32_t spare;                /* headers that are in no share */
+	uint32_t *arriving_of;         /* messages under way, by rank, then */
+	bool ranked;                   /* processes have ranks, which are indices in the map */
+	bool two_sided;                /* of two-sided messages (engine.h) */
+	const struct process *map;     /* the front end's; NULL: it is not set */
 	uint32_t map_count;
 	const uint32_t *names; /* of the processes of the map; NULL: a cookie is a rank */
 	uint32_t life;         /* engine.h; 0: strangers' cookies mean nothing */

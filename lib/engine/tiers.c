@@ -385,8 +385,12 @@ static void request_refuse(struct engine *engine, struct process from,
 		.operation = header->operation,
 	};
 
-	if (header->operation == 0)
+	if (header->kind == MESSAGE_STORE && header->detail == MESSAGE_REFUSALS) {
+		answer.portal = header->portal;
+		answer.cookie = header->cookie;
+	} else if (header->operation == 0) {
 		return;
+	}
 	if (!operation_granted(engine, from)) {
 		engine_count(engine, dropped_no_memory_operation);
 		return;
@@ -412,6 +416,15 @@ void tiers_refuse(struct engine *engine, struct process from, const struct messa
 	request_refuse(engine, from, header, (uint16_t)verdict);
 }
 
+/* U6. Is it kept with its data by an entry that has no memory for that? */
+static ALWAYS_INLINE bool store_is_copied(
+	const struct space *space, const struct message_header *header, const struct find *find)
+{
+	return header->detail == MESSAGE_REFUSALS && space->two_sided &&
+	       find->placement.length < header->requested && header->requested <= COPIED_MAX &&
+	       header_is_needed(find->attachment);
+}
+
 /* A store whose data, as far as it is wanted, is here. */
 static ALWAYS_INLINE void store_take(struct space *space, struct process from,
 	const struct message_header *header, const void *data, const struct find *find)
@@ -429,7 +442,11 @@ static ALWAYS_INLINE void store_take(struct space *space, struct process from,
 	entry_use(space, region, find->attachment, &find->placement);
 	verdict = account_verdict(&account, map_copy_in(&memory, 0, data, find->placement.length));
 	PROBE(place, from.nid, from.pid, start, find->placement.length);
-	unexpected_keep(space, region, find->attachment, TIER_PUT, verdict, &account, start, false);
+	if (store_is_copied(space, header, find))
+		unexpected_copy(space, region, &account, data, start);
+	else
+		unexpected_keep(
+			space, region, find->attachment, TIER_PUT, verdict, &account, start, false);
 	request_end(space, region, find->attachment, TIER_PUT, verdict, start, &account);
 	if (header->operation != 0)
 		store_answer(space, from, detail, verdict, &account, find->placement.offset,
@@ -597,6 +614,12 @@ void tiers_store_begin(struct space *space, struct process from,
 
 	if (verdict != TIER_OK) {
 		tiers_refuse(space->engine, from, header, verdict);
+		return;
+	}
+	/* It has not come in one piece: from nobody who keeps to the rules. */
+	if (store_is_copied(space, header, &find)) {
+		space_count(space, dropped_bad_message);
+		tiers_refuse(space->engine, from, header, TIER_DROPPED);
 		return;
 	}
 	if (find.placement.length <= record->data_length) {

@@ -28,6 +28,7 @@ struct header {
 	uint8_t state;      /* enum header_state */
 	uint8_t kind;       /* enum tier_event, of the message's own event */
 	uint8_t verdict;    /* enum tier_verdict */
+	bool copied;        /* U6 */
 	struct taker taker; /* CLAIMED */
 };
 
@@ -52,6 +53,11 @@ static size_t headers_bytes(const struct space *space)
 	return space->segment->limits.unexpected * sizeof(*space->headers);
 }
 
+static size_t copies_bytes(const struct space *space)
+{
+	return space->two_sided ? space->segment->limits.unexpected * sizeof(*space->copies) : 0;
+}
+
 static void shares_init(struct space *space)
 {
 	const uint64_t shares = (uint64_t)space->kept_share * space->ranks;
@@ -67,12 +73,14 @@ bool unexpected_open(struct space *space)
 	const struct segment_limits *limits = &space->segment->limits;
 
 	space->headers = pages_map(headers_bytes(space));
+	space->copies = pages_map(copies_bytes(space));
 	space->kept_lists = calloc(limits->portals, sizeof(*space->kept_lists));
 	space->kept_of = calloc(space->ranks, sizeof(*space->kept_of));
 	space->share_of = calloc(space->ranks, sizeof(*space->share_of));
 	space->arriving_of = calloc(space->ranks, sizeof(*space->arriving_of));
 	if (!kept_table_init(&space->kept, limits->unexpected, space->engine->secret) ||
 		!space->kept_lists || (!space->headers && limits->unexpected > 0) ||
+		(!space->copies && copies_bytes(space) > 0) ||
 		((!space->kept_of || !space->share_of || !space->arriving_of) && space->ranks > 0))
 		return false;
 	shares_init(space);
@@ -88,6 +96,13 @@ void unexpected_close(struct space *space)
 	kept_table_free(&space->kept);
 	free(space->kept_lists);
 	pages_unmap(space->headers, headers_bytes(space));
+	pages_unmap(space->copies, copies_bytes(space));
+	while (space->lent) {
+		struct lent *lent = space->lent;
+
+		space->lent = lent->next;
+		free(lent);
+	}
 	free(space->kept_of);
 	free(space->share_of);
 	free(space->arriving_of);
@@ -148,6 +163,17 @@ uint32_t header_keep(struct space *space, struct region *region, enum tier_event
 	return i;
 }
 
+void unexpected_copy(struct space *space, struct region *region, struct account *account,
+	const void *data, uint64_t start)
+{
+	uint32_t i;
+
+	account->moved = account->requested;
+	i = header_keep(space, region, TIER_PUT, TIER_OK, account, start, false);
+	space->headers[i].copied = true;
+	memcpy(space->copies[i], data, account->requested);
+}
+
 /* A header that is in no list goes, and perhaps the entry whose memory it referred to. */
 static void header_free(struct space *space, uint32_t i)
 {
@@ -162,15 +188,15 @@ static void header_free(struct space *space, uint32_t i)
 
 /* --- takers */
 
-/* An event of a taker's, counted and logged as far as it wants that. */
+/* An event of a taker's, counted and logged as far as it wants that. tier: which has the data. */
 static void taker_tell(struct space *space, const struct taker *taker, enum tier_event kind,
-	enum tier_verdict verdict, uint64_t start, const struct account *account)
+	enum tier_verdict verdict, uint64_t start, unsigned tier, const struct account *account)
 {
 	const struct tier_portal *portal = &space->portals[account->portal];
 	const struct tier_news news = {
 		.kind = kind,
 		.verdict = verdict,
-		.tier = 1,
+		.tier = (uint8_t)tier,
 		.user = taker->user,
 		.start = start,
 	};
@@ -182,13 +208,63 @@ static void taker_tell(struct space *space, const struct taker *taker, enum tier
 		tier_log(space, queue_alive(portal->logs, portal->queue), &news, account);
 }
 
+/* Copies that have been read are memory for others; the last of them goes on. */
+static struct lent *lent_take(struct space *space)
+{
+	struct lent *lent = NULL;
+
+	while (space->lent && atomic_load_explicit(&space->lent->read, memory_order_acquire)) {
+		free(lent);
+		lent = space->lent;
+		space->lent = lent->next;
+	}
+	return lent ? lent : malloc(sizeof(*lent));
+}
+
+/* NULL: no memory. */
+static const struct lent *lend(struct space *space, const uint8_t *data)
+{
+	struct lent *lent = lent_take(space);
+
+	if (!lent)
+		return NULL;
+	lent->next = NULL;
+	atomic_store_explicit(&lent->read, false, memory_order_relaxed);
+	memcpy(lent->data, data, sizeof(lent->data));
+	if (space->lent)
+		space->lent_last->next = lent;
+	else
+		space->lent = lent;
+	space->lent_last = lent;
+	return lent;
+}
+
+/* U6. Its taker is told of a header with its data, if it wants to know. */
+static void copy_tell(struct space *space, uint32_t i, const struct taker *taker)
+{
+	const struct header *header = &space->headers[i];
+	struct account account = header->account;
+	const struct lent *lent;
+
+	if (!(taker->log & TIER_BIT(TIER_PUT_KEPT)))
+		return;
+	lent = lend(space, space->copies[i]);
+	if (!lent)
+		account.moved = 0;
+	taker_tell(space, taker, TIER_PUT_KEPT, lent ? TIER_OK : TIER_FAULT,
+		lent ? (uintptr_t)lent->data : 0, lent ? TIER_LENT : 1, &account);
+}
+
 /* U2. Its taker gets a header whose message has ended. */
 static void header_tell(struct space *space, uint32_t i, const struct taker *taker)
 {
 	const struct header *header = &space->headers[i];
 
-	taker_tell(
-		space, taker, header->kind + 1, header->verdict, header->start, &header->account);
+	if (header->copied)
+		copy_tell(space, i, taker);
+	else
+		taker_tell(space, taker, header->kind + 1, header->verdict, header->start, 1,
+			&header->account);
 	header_free(space, i);
 }
 
@@ -300,7 +376,7 @@ static enum wish_answer wish_run(
 		if (remove)
 			header_take(space, current, &wish->taker);
 		else
-			taker_tell(space, &wish->taker, TIER_SEARCH, TIER_OK, header->start,
+			taker_tell(space, &wish->taker, TIER_SEARCH, TIER_OK, header->start, 1,
 				&header->account);
 		if (wish_grow(wish, requested))
 			return WISH_USED_UP;
@@ -380,7 +456,7 @@ enum answer unexpected_search(struct space *space, const struct long_command *co
 			TIER_NO_MATCH, 0);
 	if (!found) {
 		wish.taker.counts = 0;
-		taker_tell(space, &wish.taker, TIER_SEARCH, TIER_NO_MATCH, 0, &account);
+		taker_tell(space, &wish.taker, TIER_SEARCH, TIER_NO_MATCH, 0, 1, &account);
 	}
 	return answer == WISH_LATE ? ANSWER_PENDING : ANSWER_OK;
 }

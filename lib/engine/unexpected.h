@@ -24,6 +24,10 @@
  * U5. A search for what is here passes over a header that is ARRIVING, and over later ones of the
  *     same process. So each process's messages are found in their order, and a process that never
  *     sends the rest of a message holds up its own alone.
+ * U6. In a space of two-sided messages a store of up to COPIED_MAX bytes that wants no answer but
+ *     refusals is kept with its data, also by an entry that has no memory: each header has a place
+ *     for as many. Who takes the header is told of a copy of them, which is the poll core's again
+ *     when the program has read it.
  */
 #ifndef ENGINE_UNEXPECTED_H
 #define ENGINE_UNEXPECTED_H
@@ -63,6 +67,10 @@ static inline uint32_t unexpected_keep(struct space *space, struct region *regio
 		return KEPT_NONE;
 	return header_keep(space, region, kind, verdict, account, start, arriving);
 }
+
+/* The same for a store whose data the entry has no memory for (U6). */
+void unexpected_copy(struct space *space, struct region *region, struct account *account,
+	const void *data, uint64_t start);
 
 /* The message of a header, which may be KEPT_NONE, has ended, after its own event. */
 void unexpected_ended(struct space *space, uint32_t header, enum tier_verdict verdict);

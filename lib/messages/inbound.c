@@ -210,6 +210,8 @@ static void receive_fail(
 void receive_placed(struct messages *messages, struct transfer *message)
 {
 	receive_matched(messages, message, &message->outcome);
+	if (VALUE_IS_UNANSWERED(message->value))
+		credit_count(messages, message->peer);
 	if (message->outcome.verdict == TIER_OK)
 		receive_finish(messages, message, message->result);
 	else

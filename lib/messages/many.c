@@ -73,6 +73,8 @@ static void part_placed(
 	struct transfer part = part_make(receive, news->start, news->moved);
 
 	receive_matched(messages, &part, &outcome);
+	if (VALUE_IS_UNANSWERED(part.value))
+		credit_count(messages, part.peer);
 	if (news->verdict != TIER_OK) {
 		part.length = 0;
 		part.result = TRANSFER_FAILED;

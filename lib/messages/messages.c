@@ -275,10 +275,10 @@ void credit_post(struct messages *messages, struct peer *peer)
 bool credit_is_due(const struct messages *messages, const struct peer *peer)
 {
 	return peer->joined && !peer->failed &&
-	       peer->taken - peer->told >= (messages->share + 3) / 4;
+	       peer->taken - peer->told >= (messages->share + 7) / 8;
 }
 
-/* A message of a peer's that was kept has been taken. */
+/* A message of a peer's that was kept, or not answered, has been taken. */
 void credit_count(struct messages *messages, uint32_t index)
 {
 	struct peer *peer = &messages->peers[index];
@@ -411,6 +411,21 @@ static void news_copy(const struct event_slot *slot, uint32_t attributes, uint32
 #undef WORD
 }
 
+/* M12. A process refuses what is sent to it under this name. */
+static void refusal_heard(struct messages *messages, const struct news *news)
+{
+	const struct process *map =
+		messages->options.peers ? messages->options.peers : messages->map;
+	uint32_t count = messages->options.peers ? messages->options.count : messages->known;
+
+	for (uint32_t i = 0; i < count; i++)
+		if (map[i].nid == news->from.nid && map[i].pid == news->from.pid &&
+			messages->peers[i].joined && messages->peers[i].self == news->value) {
+			peer_lose(messages, i, news->verdict);
+			return;
+		}
+}
+
 static void block_heard(struct messages *messages, struct block *block, const struct news *news)
 {
 	if (news->event == TIER_UNLINK) {
@@ -454,6 +469,10 @@ static void news_handle(struct messages *messages, const struct news *news)
 
 	if (news->event == TIER_DISABLED) {
 		messages->disabled = true;
+		return;
+	}
+	if (!item) {
+		refusal_heard(messages, news);
 		return;
 	}
 	messages->told_of += news->event == TIER_PUT || news->event == TIER_PUT_KEPT;
@@ -510,6 +529,14 @@ static void news_handle(struct messages *messages, const struct news *news)
 	}
 }
 
+/* What was lent with an event has been read. */
+static void lent_return(const struct news *news)
+{
+	struct lent *lent = (struct lent *)(uintptr_t)(news->start - offsetof(struct lent, data));
+
+	atomic_store_explicit(&lent->read, true, memory_order_release);
+}
+
 static void outcome_handle(struct messages *messages, struct outcome *outcome)
 {
 	void *item = outcome;
@@ -555,6 +582,8 @@ unsigned events_run(struct messages *messages)
 		else if (answer != QUEUE_EVENT)
 			break;
 		news_handle(messages, &news);
+		if (news.tier == TIER_LENT)
+			lent_return(&news);
 		count++;
 	}
 	if (messages->disabled) {
@@ -830,6 +859,7 @@ enum answer messages_open(const struct messages_options *options, struct message
 	messages->whisper.kind = ITEM_TELL;
 	messages->share = options->headers / options->count;
 	messages->blocks_max = (uint32_t)(options->memory / BLOCK_BYTES);
+	messages->names = 1;
 	for (unsigned i = 0; i < CLASSES; i++)
 		list_init(&messages->waiting[i]);
 	list_init(&messages->fetched);

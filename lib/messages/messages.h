@@ -17,14 +17,14 @@
  *     or is linked. So messages of one sender match in the order in which they were sent.
  * M2. A message of at most `eager` bytes is copied to a slot before it is sent, and if it is not
  *     synchronous it is done then. Slots belong to one peer, and only this peer can read them.
- * M3. A slot, or the buffer of a longer message, is free when the target has said (ACK) where the
- *     message is, and has fetched it if it was not placed as a whole or is synchronous. A fetch of
- *     no bytes tells the sender of a kept synchronous message that it was received; a fetch that
- *     is made only to show its data says that of itself, and frees nothing.
+ * M3. A slot (but see M12), or the buffer of a longer message, is free when the target has said
+ *     (ACK) where the message is, and has fetched it if it was not placed as a whole or is
+ *     synchronous. A fetch of no bytes tells the sender of a kept synchronous message that it was
+ *     received; a fetch that is made only to show its data says that of itself, and frees nothing.
  * M4. A block is used again when every header that refers to it has been taken (TIER_FREE): by then
  *     its messages have been copied, because their events come before.
  * M5. A sender has at most a share of headers kept at a peer, counting messages whose ACK is not
- *     here yet. The receiver tells how many it has taken after each quarter of a least share. What
+ *     here yet. The receiver tells how many it has taken after each eighth of a least share. What
  *     has no share, no slot or no entry waits at the sender, in order. All shares together fit into
  *     the table of kept headers, so nothing is dropped; the receiver refuses what a peer sends
  *     beyond its share. Both ends begin with the least share. The receiver's poll core makes it
@@ -63,6 +63,14 @@
  *     of it are free. part() is called for each message, then done() once. A message's place begins
  *     at a multiple of a unit, 64 bytes or more of a buffer that is longer than 256 KiB: so a
  *     buffer has room for so many messages, and their events for places in the queue (M6).
+ *
+ * M12. A message of at most COPIED_MAX bytes, whose sender waits for neither a receive nor its
+ *     delivery, is sent without an answer while less than a quarter of its sender's share is in
+ *     use. It counts as kept until the receiver tells that it has taken it, also if it was placed;
+ *     its slot is free when it was delivered. The receiver keeps its data with the header when
+ *     blocks are full. What goes beyond is answered, so a program that makes no calls stops nobody:
+ *     three quarters of a share, of which the receiver may owe a quarter, still make it larger. A
+ *     refusal is told without being asked for.
  */
 #ifndef MESSAGES_MESSAGES_H
 #define MESSAGES_MESSAGES_H

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <base/trace.h>
 #include <wire/message.h>
 
 #define GET_LOG (TIER_BIT(TIER_GET) | TIER_BIT_FAILED(TIER_GET))
@@ -146,7 +147,7 @@ static void send_settle(
 }
 
 static void store_post(struct messages *messages, struct transfer *message, uint64_t value,
-	const void *data, const void *item)
+	const void *data, const void *item, enum call_want want)
 {
 	struct move move = {.portal = class_portal(message->class),
 		.match_bits = message->bits,
@@ -156,11 +157,27 @@ static void store_post(struct messages *messages, struct transfer *message, uint
 		.length = message->length,
 		.user = item_name(item),
 		.message = MESSAGE_STORE,
-		.want = WANT_OUTCOME};
+		.want = (uint8_t)want};
 
 	messages->peers[message->peer].flying++;
 	messages->flying++;
 	message_call(messages, message, &move, &line);
+}
+
+/* How many of a peer's headers messages may be in, as far as it is known here. */
+static int64_t share_used(const struct peer *peer)
+{
+	return (int64_t)(peer->flying + peer->kept - peer->credited);
+}
+
+/* M12. A trace shows what is answered. */
+static bool needs_answer(const struct messages *messages, const struct transfer *message)
+{
+	const struct peer *to = &messages->peers[message->peer];
+
+	return message->synchronous || message->late || message->length > COPIED_MAX ||
+	       messages->share < UNANSWERED_LEAST || share_used(to) >= (int64_t)(to->share / 4) ||
+	       trace_wanted();
 }
 
 static bool short_start(struct messages *messages, struct transfer *message)
@@ -183,8 +200,11 @@ static bool short_start(struct messages *messages, struct transfer *message)
 	slot->length = message->length;
 	slot->synchronous = message->synchronous;
 	slot->message = message->synchronous || message->late ? message : NULL;
-	value |= (uint64_t)chunk->name << 32 | slot->index * chunk->room;
-	store_post(messages, message, value, data, slot);
+	slot->unanswered = !needs_answer(messages, message);
+	if (!slot->unanswered)
+		value |= (uint64_t)chunk->name << 32 | slot->index * chunk->room;
+	store_post(messages, message, value, data, slot,
+		slot->unanswered ? WANT_DELIVERY : WANT_OUTCOME);
 	if (!slot->message)
 		messages_finish(messages, message, TRANSFER_DONE);
 	return true;
@@ -192,7 +212,7 @@ static bool short_start(struct messages *messages, struct transfer *message)
 
 static bool long_start(struct messages *messages, struct transfer *message)
 {
-	uint32_t name = messages->names & (NAME_CHUNK - 1);
+	const uint32_t name = messages->names;
 	const struct entry_wish wish = {
 		.portal = PORTAL_SIDE,
 		.first = true,
@@ -211,13 +231,13 @@ static bool long_start(struct messages *messages, struct transfer *message)
 		!entry_append(messages, &wish, &message->entry, &message->generation))
 		return false;
 	list_append(&messages->peers[message->peer].begun, &message->link);
-	messages->names++;
+	messages->names = name == NAME_CHUNK - 1 ? 1 : name + 1;
 	messages->pending++;
 	message->posted = true;
 	message->acknowledged = message->kept = message->fetched = false;
 	store_post(messages, message,
 		(message->synchronous ? VALUE_SYNCHRONOUS : 0) | (uint64_t)name << 32,
-		message->buffer, message);
+		message->buffer, message, WANT_OUTCOME);
 	return true;
 }
 
@@ -227,7 +247,7 @@ static bool send_start(struct messages *messages, struct transfer *message)
 	const struct peer *peer = &messages->peers[message->peer];
 
 	if (!peer->joined || messages->flying >= SENDS_MAX ||
-		(int64_t)(peer->flying + peer->kept - peer->credited) >= (int64_t)peer->share)
+		share_used(peer) >= (int64_t)peer->share)
 		return false;
 	return message->length <= messages->options.eager ? short_start(messages, message)
 							  : long_start(messages, message);
@@ -414,9 +434,14 @@ static enum transfer_result acknowledged(struct messages *messages, uint32_t pee
 
 void slot_acknowledged(struct messages *messages, struct slot *slot)
 {
-	enum transfer_result result = acknowledged(messages, slot->chunk->peer, slot->length,
-		slot->synchronous, slot->fetched, &slot->outcome, &slot->kept);
+	enum transfer_result result;
 
+	if (slot->unanswered) {
+		slot->outcome.tier = 1;
+		slot->outcome.moved = slot->length;
+	}
+	result = acknowledged(messages, slot->chunk->peer, slot->length, slot->synchronous,
+		slot->fetched, &slot->outcome, &slot->kept);
 	slot->acknowledged = true;
 	slot_settle(messages, slot, result);
 }

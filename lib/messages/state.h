@@ -10,17 +10,19 @@
 #include <host/events.h>
 #include <messages/messages.h>
 
-#define RECEIVES_MAX  16384 /* M6 */
-#define SENDS_MAX     16384
-#define SEEN_MAX      8192 /* M6 */
-#define PARTS_MAX     8192 /* M6, M11: a space without SEEN has these */
-#define PARTS_EACH    4096 /* of a buffer */
-#define PART_UNIT     64
-#define CHUNK_SLOTS   64
-#define CHUNKS_MAX    16 /* of a peer and a size of slots */
-#define SLOT_SMALL    256
-#define BLOCK_BYTES   (UINT64_C(1) << 20)
-#define BLOCKS_LINKED 1024 /* at a time, at most */
+#define RECEIVES_MAX 16384 /* M6 */
+#define SENDS_MAX    16384
+#define SEEN_MAX     8192 /* M6 */
+#define PARTS_MAX    8192 /* M6, M11: a space without SEEN has these */
+#define PARTS_EACH   4096 /* of a buffer */
+#define PART_UNIT    64
+#define CHUNK_SLOTS  64
+#define CHUNKS_MAX   16 /* of a peer and a size of slots */
+#define SLOT_SMALL   256
+/* M12: of the least share. With a smaller one the words for credit cost more than the answers. */
+#define UNANSWERED_LEAST 32
+#define BLOCK_BYTES      (UINT64_C(1) << 20)
+#define BLOCKS_LINKED    1024 /* at a time, at most */
 
 enum { PORTAL_MATCH, PORTAL_SIDE, PORTAL_GREETINGS, PORTAL_SECOND, PORTALS };
 #define CLASSES 2
@@ -33,6 +35,8 @@ enum { PORTAL_MATCH, PORTAL_SIDE, PORTAL_GREETINGS, PORTAL_SECOND, PORTALS };
 /* It has data beside the bits: the store's offset. What it is fetched from begins below. */
 #define VALUE_MARKED        (UINT64_C(1) << 31)
 #define VALUE_OFFSET(value) ((uint32_t)(value)&INT32_MAX)
+/* It wants no answer, and is fetched from nowhere: a name is never 0. */
+#define VALUE_IS_UNANSWERED(value) (((value) & ~VALUE_MARKED) == 0)
 /* Match bits on the side Portal: of the entry for words; beside a chunk's name, of a fetch that
  * says nothing of a receive (M3). */
 #define BITS_TOLD  (UINT64_C(1) << 40)
@@ -47,7 +51,7 @@ struct slot {
 		uint8_t kind;
 		struct outcome outcome; /* of its ACK */
 	};
-	bool used, synchronous, acknowledged, kept, fetched;
+	bool used, unanswered, synchronous, acknowledged, kept, fetched;
 	uint32_t index;
 	uint64_t length;
 	struct chunk *chunk;
@@ -83,10 +87,10 @@ struct tell {
 
 struct peer {
 	uint64_t flying;      /* no ACK is here */
-	uint64_t kept;        /* messages that the peer has kept, ever */
+	uint64_t kept;        /* messages that the peer has kept, or not answered, ever */
 	uint64_t credited;    /* of them, taken: says the peer */
 	uint64_t share;       /* of headers, at the peer (M5) */
-	uint64_t taken;       /* kept messages of the peer's that were taken here, ever */
+	uint64_t taken;       /* such messages of the peer's that were taken here, ever */
 	uint64_t told;        /* of them, that the peer knows of */
 	struct chunk *chunks; /* newest first */
 	unsigned chunk_count;

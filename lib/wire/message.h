@@ -43,9 +43,13 @@ enum message_kind {
 	/* from a get's initiator after a long silence: refuse it unless its reply is under way */
 	MESSAGE_PROBE,
 	/* Of spaces with tiers (lib/engine/tiers.h). cookie: the initiator's rank */
-	MESSAGE_STORE,  /* a put; operation: the initiator's name for it, 0: no answer is wanted */
-	MESSAGE_LOAD,   /* a get */
-	MESSAGE_STORED, /* answers a store; detail: MESSAGE_VERDICT, MESSAGE_TIER */
+	/* a put; operation: the initiator's name for it; 0: no answer is wanted, detail: but
+	 * MESSAGE_REFUSALS */
+	MESSAGE_STORE,
+	MESSAGE_LOAD, /* a get */
+	/* answers a store; detail: MESSAGE_VERDICT, MESSAGE_TIER; to one without a name: its portal
+	 * and cookie */
+	MESSAGE_STORED,
 	MESSAGE_LOADED, /* answers a load; the same */
 	/* after a long silence: answer unless an answer is under way; detail: MESSAGE_ASK_LOAD */
 	MESSAGE_ASK,
@@ -72,6 +76,7 @@ enum message_word {
 /* In detail. */
 #define MESSAGE_VERDICT  15 /* enum tier_verdict */
 #define MESSAGE_TIER     16 /* it was the second tier that took the message */
+#define MESSAGE_REFUSALS 1  /* of a store that wants no answer: but if it is refused */
 #define MESSAGE_ASK_LOAD 1  /* after a load or a fetch, else after a store or an atomic */
 #define MESSAGE_NAMED    32 /* cookie: a name that is refused */
 /* of a letter: its sender waits for a receive; it has no tag; value is the user's */
@@ -207,7 +212,8 @@ static inline bool message_decode_tiers(struct message_header *header, uint64_t 
 {
 	switch (header->kind) {
 	case MESSAGE_STORE:
-		if (header->requested != 0 || header->detail != 0)
+		if (header->requested != 0 || header->detail > MESSAGE_REFUSALS ||
+			(header->detail != 0 && header->operation != 0))
 			return false;
 		header->requested = extent;
 		return true;

@@ -171,6 +171,7 @@ static void tier_message_make(const struct world *world, const struct fellow *fe
 	switch (header->kind) {
 	case MESSAGE_STORE:
 		header->operation = what >> 6;
+		header->detail = what >> 6 == 0 && what & 8 ? MESSAGE_REFUSALS : 0;
 		if (what >> 6 == 3)
 			atomic_make(script, header);
 		break;

@@ -252,6 +252,8 @@ void cluster_arrived(
 	for (uint32_t i = 0; i < member->posted.count && !receive; i++)
 		if (post_matches(member->posted.posts[i], message))
 			receive = member->posted.posts[i];
+	if (receive && VALUE_IS_UNANSWERED(header->value))
+		credits_keep(member, message, header->cookie);
 	if (receive) {
 		oracle_pair(member, receive, message);
 		return;

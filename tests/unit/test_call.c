@@ -69,7 +69,7 @@ static struct fake_sent *begin(struct caller *caller, unsigned message, enum cal
 			.value = 11,
 			.local = 8,
 			.length = 20,
-			.user = want == WANT_OUTCOME ? (uintptr_t)&caller->outcome : 42,
+			.user = want >= WANT_OUTCOME ? (uintptr_t)&caller->outcome : 42,
 			.message = (uint8_t)message,
 			.want = (uint8_t)want,
 		});
@@ -309,6 +309,55 @@ static void outcome__is_told_instead_of_an_event(void **state)
 	assert_null(
 		outcomes_take(segment_queue(caller->space->segment, handle_index(caller->queue))));
 	rig_no_event(caller->space, caller->queue);
+}
+
+/* C3 */
+static void outcome__is_told_of_a_store_that_was_delivered(void **state)
+{
+	static const enum transport_fail ends[] = {TRANSPORT_OK, TRANSPORT_DEAD};
+	struct caller *caller = *state;
+
+	caller->descriptor = describe(caller, TIER_BIT(TIER_SEND) | TIER_BIT_FAILED(TIER_SEND));
+	for (unsigned i = 0; i < 2; i++) {
+		struct fake_sent *sent = begin(caller, MESSAGE_STORE, WANT_DELIVERY);
+		struct message_header answer;
+
+		assert_int_equal(sent->header.operation, 0);
+		assert_int_equal(sent->header.detail, MESSAGE_REFUSALS);
+		answer = answer_to(sent, 20); /* which nobody gives who keeps to the rules */
+		arrive(&answer);
+		fake_finish(sent, ends[i]);
+		assert_int_equal(
+			outcome_next(caller)->verdict, i == 0 ? TIER_OK : TIER_UNDELIVERABLE);
+	}
+	rig_no_event(caller->space, caller->queue);
+}
+
+/* C6 */
+static void refusal__of_a_store_without_an_answer_is_an_event_of_no_user(void **state)
+{
+	struct caller *caller = *state;
+	struct message_header refusal = {
+		.kind = MESSAGE_STORED, .space = 4, .cookie = 77, .detail = TIER_DROPPED};
+	struct rig_news news;
+
+	arrive(&refusal);
+	rig_no_event(caller->space, caller->queue);
+	assert_int_equal(rig_counter(caller->space, refusals_late), 1);
+	caller->rig->engine->opened[caller->space->space]->two_sided = true;
+	arrive(&refusal);
+	news = rig_news(caller->space, caller->queue, TIER_ACK);
+	assert_int_equal(news.user, 0);
+	assert_int_equal(news.verdict, TIER_DROPPED);
+	assert_int_equal(news.nid, RIG_PEER.nid);
+	assert_int_equal(news.value, 77);
+	/* A process that refuses without end takes no place from what must be told. */
+	for (unsigned i = 0; i < 100; i++)
+		arrive(&refusal);
+	for (unsigned i = 0; i < 16; i++)
+		rig_news(caller->space, caller->queue, TIER_ACK);
+	rig_no_event(caller->space, caller->queue);
+	assert_int_equal(rig_counter(caller->space, events_lost), 0);
 }
 
 static void load__places_what_the_answer_brings(void **state)
@@ -604,6 +653,8 @@ int main(void)
 		test(refusal__is_told_by_the_acknowledgement),
 		test(failure__is_told_once_and_counted_for_both),
 		test(outcome__is_told_instead_of_an_event),
+		test(outcome__is_told_of_a_store_that_was_delivered),
+		test(refusal__of_a_store_without_an_answer_is_an_event_of_no_user),
 		test(load__places_what_the_answer_brings),
 		test(load__takes_no_more_than_it_asked_for),
 		test(answer__with_a_verdict_of_its_own_is_a_failure),

@@ -108,6 +108,23 @@ static void message_decode__has_the_length_of_what_requests_bring(void **state)
 	}
 }
 
+static void message_decode__knows_a_store_that_wants_refusals_alone(void **state)
+{
+	struct message_header header = {.kind = MESSAGE_STORE, .detail = MESSAGE_REFUSALS}, read;
+	uint8_t bytes[MESSAGE_HEADER_BYTES];
+
+	(void)state;
+	assert_int_equal(message_encode(&header, bytes), MESSAGE_HEADER_LEAST);
+	assert_true(message_decode(bytes, MESSAGE_HEADER_LEAST, 0, &read));
+	assert_int_equal(read.detail, MESSAGE_REFUSALS);
+	header.detail = 2;
+	message_encode(&header, bytes);
+	assert_false(message_decode(bytes, MESSAGE_HEADER_LEAST, 0, &read));
+	header.detail = MESSAGE_REFUSALS;
+	header.operation = 1;
+	assert_false(message_decode(bytes, message_encode(&header, bytes), 0, &read));
+}
+
 static void message_encode__writes_the_bytes_of_the_specification(void **state)
 {
 	uint8_t bytes[MESSAGE_HEADER_BYTES];
@@ -258,6 +275,7 @@ int main(void)
 		cmocka_unit_test(message_encode__leaves_zero_words_at_the_end_out),
 		cmocka_unit_test(message_encode__leaves_the_length_of_a_put_to_its_record),
 		cmocka_unit_test(message_decode__has_the_length_of_what_requests_bring),
+		cmocka_unit_test(message_decode__knows_a_store_that_wants_refusals_alone),
 		cmocka_unit_test(message_encode__writes_the_bytes_of_the_specification),
 		cmocka_unit_test(message_decode__refuses_another_length),
 		cmocka_unit_test(message_decode__refuses_kinds_and_bits_that_do_not_exist),

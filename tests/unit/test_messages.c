@@ -336,15 +336,16 @@ static void probes_find_the_first(uint64_t length)
 	}
 }
 
-/* Its data is being fetched. */
+/* Its data is being fetched: it is too long to be kept with its header (M12). */
 static void a_probe_finds_what_is_fetched_to_be_shown(void **state)
 {
+	static const char one[COPIED_MAX + 1] = "one";
 	struct letter out[2], in;
-	char got[8];
+	char got[sizeof(one)];
 
 	(void)state;
 	ends_open(0, 1 << 16);
-	send(&out[0], 0, 1, "one", 4, false);
+	send(&out[0], 0, 1, one, sizeof(one), false);
 	send(&out[1], 0, 2, "two", 4, false);
 	settle(nothing_flies, ends[0]);
 	fetches_let(0, false);
@@ -352,7 +353,7 @@ static void a_probe_finds_what_is_fetched_to_be_shown(void **state)
 	for (unsigned i = 0; i < 10; i++)
 		messages_progress(ends[i % 2]);
 	assert_int_equal(ends[1]->show, SHOW_FETCHED);
-	probes_find_the_first(4);
+	probes_find_the_first(sizeof(one));
 	fetches_let(0, true);
 	settle(message_shown, ends[1]);
 	assert_string_equal(shown->data, "one");
@@ -365,12 +366,13 @@ static void a_probe_finds_what_is_fetched_to_be_shown(void **state)
 
 static void a_probe_finds_nothing_of_a_peer_that_was_dismissed(void **state)
 {
+	static const char one[COPIED_MAX + 1] = "one";
 	struct message_found found;
 	struct letter out;
 
 	(void)state;
 	ends_open_as(true, 0, 1 << 10, EAGER);
-	send(&out, 0, 1, "one", 4, false);
+	send(&out, 0, 1, one, sizeof(one), false);
 	settle(nothing_flies, ends[0]);
 	fetches_let(0, false);
 	assert_false(message_shown(ends[1]));
@@ -1402,6 +1404,134 @@ static void random_messages_share_buffers(void **state)
 		free(data[n]);
 }
 
+/* What comes before a buffer is posted is kept with its header, or fetched. */
+static void random_messages_share_buffers_without_blocks(void **state)
+{
+	ends_open(0, 1 << 16);
+	random_messages_share_buffers(state);
+	assert_int_equal(ends[1]->blocks, 0);
+	teardown(state);
+}
+
+/* Sends a message of COPIED_MAX bytes that nobody waits for, from end 0. */
+static void unanswered_send(struct letter *letter, unsigned number)
+{
+	char sent[COPIED_MAX];
+
+	memset(sent, (int)number, sizeof(sent));
+	send(letter, 0, number, sent, sizeof(sent), false);
+	assert_int_equal(letter->done, 1);
+}
+
+/* Its data is here, in no block. */
+static void unanswered_receive(unsigned number, uint64_t room)
+{
+	char sent[COPIED_MAX], got[COPIED_MAX];
+	struct letter in;
+
+	memset(sent, (int)number, sizeof(sent));
+	receive(&in, 1, number, 0, got, room);
+	letter_settle(&in);
+	assert_int_equal(in.message.result, room < sizeof(sent) ? TRANSFER_CUT : TRANSFER_DONE);
+	assert_int_equal(in.message.whole, sizeof(sent));
+	assert_memory_equal(got, sent, room);
+}
+
+static uint64_t acks(unsigned end)
+{
+	const struct engine *engine = interfaces[end].engine;
+
+	return counter_read(&segment_counters(engine->spaces[1]->segment)->acks_delivered);
+}
+
+/* M12. */
+static void a_short_message_needs_no_answer(void **state)
+{
+	struct letter out[4], in;
+	struct message_found found;
+	struct unexpected *taken;
+	char got[COPIED_MAX];
+
+	(void)state;
+	ends_open(0, 1 << 16);
+	for (unsigned i = 0; i < 4; i++)
+		unanswered_send(&out[i], i);
+	settle(nothing_pends, ends[0]);
+	assert_int_equal(ends[1]->blocks, 0);
+	assert_int_equal(acks(0), 0);
+	unanswered_receive(2, COPIED_MAX);
+	unanswered_receive(3, 5);
+	taken = take_from(0, 1, &found);
+	assert_non_null(taken);
+	in.done = 0;
+	messages_receive_taken(ends[1], &in.message, taken, got, sizeof(got), NULL);
+	letter_settle(&in);
+	assert_int_equal(got[0] + got[COPIED_MAX - 1], 2);
+	settle(message_shown, ends[1]);
+	assert_int_equal(shown->moved, COPIED_MAX);
+	assert_int_equal(shown->data[COPIED_MAX - 1], 0);
+	messages_shown(ends[1], true);
+	assert_int_equal(ends[0]->peers[1].kept, 4);
+	assert_int_equal(ends[1]->peers[0].taken, 4);
+	teardown(state);
+}
+
+/* M12. A quarter of the share goes unanswered, and is credited whether it was kept or placed. */
+static void messages_beyond_a_quarter_of_a_share_are_answered(void **state)
+{
+	enum { SHARE = 64, ROUNDS = 4 };
+	static struct letter out[SHARE], in[SHARE];
+	char got;
+
+	(void)state;
+	ends_open(4 << 20, 2 * SHARE);
+	for (unsigned round = 0; round < ROUNDS; round++) {
+		const uint64_t before = acks(0);
+		const struct peer *peer = &ends[0]->peers[1];
+		const uint64_t left = SHARE / 4 - (peer->kept - peer->credited);
+
+		for (unsigned i = 0; round % 2 == 1 && i < SHARE; i++)
+			receive(&in[i], 1, i, 0, &got, 1);
+		for (unsigned i = 0; i < SHARE / 2; i++)
+			send(&out[i], 0, i, "", 1, false);
+		settle(nothing_flies, ends[0]);
+		assert_true(left > 0 && acks(0) - before == SHARE / 2 - left);
+		for (unsigned i = 0; round % 2 == 0 && i < SHARE / 2; i++)
+			receive(&in[i], 1, i, 0, &got, 1);
+		for (unsigned i = 0; i < SHARE / 2; i++)
+			letter_settle(&in[i]);
+		for (unsigned i = SHARE / 2; round % 2 == 1 && i < SHARE; i++)
+			assert_true(messages_cancel(ends[1], &in[i].message));
+		settle(nothing_pends, ends[1]);
+		settle(nothing_pends, ends[0]);
+	}
+	teardown(state);
+}
+
+static bool peer_is_lost(void *context)
+{
+	const struct messages *end = context;
+
+	return end->peers[1].failed;
+}
+
+/* M12. */
+static void a_refusal_is_told_of_a_message_that_needs_no_answer(void **state)
+{
+	struct letter out;
+
+	(void)state;
+	ends_open_as(true, 4 << 20, 1 << 10, EAGER);
+	hostile = true;
+	messages_dismiss(ends[1], 0);
+	unanswered_send(&out, 1);
+	settle(peer_is_lost, ends[0]);
+	assert_int_equal(acks(0), 0);
+	assert_int_equal(messages_pending(ends[0]), 0);
+	hostile = false;
+	teardown(state);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -1436,6 +1566,10 @@ int main(void)
 		cmocka_unit_test(a_peer_may_flood),
 		cmocka_unit_test(headers_that_a_peer_keeps_are_bounded_by_its_share),
 		cmocka_unit_test(shares_that_are_used_up_grow_while_headers_are_left),
+		cmocka_unit_test(random_messages_share_buffers_without_blocks),
+		cmocka_unit_test(a_short_message_needs_no_answer),
+		cmocka_unit_test(messages_beyond_a_quarter_of_a_share_are_answered),
+		cmocka_unit_test(a_refusal_is_told_of_a_message_that_needs_no_answer),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

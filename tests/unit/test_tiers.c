@@ -668,6 +668,36 @@ static void answer__of_a_two_sided_space_waits_for_the_end_of_the_turn(void **st
 	expect_answer(MESSAGE_STORED, TIER_UNDELIVERABLE, 0, 0, 0);
 }
 
+/* The sender of a two-sided message gives up who refuses it (MESSAGE_REFUSALS). */
+static void refusal__is_told_to_who_wants_no_other_answer(void **state)
+{
+	struct fake_target *target = *state;
+	struct message_header header = request(MESSAGE_STORE, 1);
+	struct fake_sent *sent;
+
+	header.operation = 0;
+	header.cookie = 77;
+	arrive(&header);
+	assert_null(fake_next());
+	for (uint8_t space = 4; space < 6; space++) { /* the second is not there */
+		header.space = space;
+		header.detail = MESSAGE_REFUSALS;
+		arrive(&header);
+		sent = fake_next();
+		assert_non_null(sent);
+		assert_int_equal(sent->header.kind, MESSAGE_STORED);
+		assert_int_equal(sent->header.operation, 0);
+		assert_int_equal(sent->header.cookie, 77);
+		assert_int_equal(
+			sent->header.detail, space == 4 ? TIER_DROPPED : TIER_UNDELIVERABLE);
+		fake_finish(sent, TRANSPORT_OK);
+	}
+	header.space = 4;
+	append(target, (struct rig_tier){.ignore = UINT64_MAX, .options = BOTH});
+	arrive(&header);
+	assert_null(fake_next());
+}
+
 static void message__of_another_kind_of_space_is_dropped(void **state)
 {
 	struct fake_target *target = *state;
@@ -1002,6 +1032,7 @@ int main(void)
 		test(entry__that_wants_no_acknowledgement_says_only_that),
 		test(question__is_answered_unless_the_answer_is_on_its_way),
 		test(answer__of_a_two_sided_space_waits_for_the_end_of_the_turn),
+		test(refusal__is_told_to_who_wants_no_other_answer),
 		test(message__of_another_kind_of_space_is_dropped),
 		test(rank__must_be_that_of_the_sender),
 		test(rank__has_ended_with_its_last_message),
