@@ -23,6 +23,7 @@
 #define ROOT_ONE       8 /* of WINDOW_ONE / WINDOW_MIN */
 #define WINDOW_MAX     (FRAME_WINDOW * WINDOW_ONE)
 #define FLOOR_WINDOW   (4 * WINDOW_ONE)
+#define FLOOR_LONE     (32 * WINDOW_ONE)
 #define FLOOR_CREDIT   32 /* frames */
 #define WINDOW_INITIAL (8 * WINDOW_ONE)
 #define TARGET_SPREAD  (100 * MICROSECOND) /* more, over the window's square root */
@@ -111,13 +112,14 @@ static bool delay_fine(const struct peer *peer, uint32_t delay)
 	return delay <= peer->delay_min + TARGET_DELAY || delay <= congestion_target(peer);
 }
 
-/* Below it delay does not cut the window. A peer that lets much be in flight has few senders: then
- * a few frames of each do no harm, whereas a window below them makes every hiccup of a host
- * expensive. */
-static uint32_t window_floor(const struct peer *peer)
+/* Neither delay nor losses cut the window below it. A peer that lets much be in flight has few
+ * senders: then a few frames of each do no harm, whereas a window below them makes every hiccup of
+ * a host expensive. Where no frame leaves the host, no queue of a network is to be kept short, and
+ * the two ends work at the same time only if more is in flight than each takes in a turn. */
+static uint32_t window_floor(const struct transport *transport, const struct peer *peer)
 {
 	if (peer->credit >= FLOOR_CREDIT)
-		return FLOOR_WINDOW;
+		return transport->port->lone ? FLOOR_LONE : FLOOR_WINDOW;
 	return peer->credit >= FLOOR_CREDIT / 4 ? WINDOW_ONE : WINDOW_MIN;
 }
 
@@ -130,7 +132,8 @@ static void congestion_cut(struct transport *transport, struct peer *peer, uint3
 	if (transport->now - peer->cut_at < peer->rtt)
 		return;
 	peer->window_before = peer->window;
-	peer->window = RTE_MAX((uint32_t)((uint64_t)used * part / 256), window_floor(peer));
+	peer->window =
+		RTE_MAX((uint32_t)((uint64_t)used * part / 256), window_floor(transport, peer));
 	peer->growth = 0;
 	peer->cut_at = transport->now;
 	peer->slow_start = false;
@@ -193,7 +196,8 @@ void congestion_timeout(struct transport *transport, struct peer *peer)
 		peer->window_before = peer->window;
 	peer->window = RTE_MIN(peer->window, WINDOW_ONE);
 	if (peer->backoff > 3)
-		peer->window = RTE_MAX(peer->window / 2, RTE_MIN(window_floor(peer), WINDOW_ONE));
+		peer->window = RTE_MAX(
+			peer->window / 2, RTE_MIN(window_floor(transport, peer), WINDOW_ONE));
 	peer->growth = 0;
 	peer->cut_at = transport->now;
 	peer->slow_start = true;

@@ -219,7 +219,7 @@ static enum assembly_verdict held_deliver(
 	enum assembly_verdict verdict;
 	struct frame_view frame;
 
-	if (frame_decode(rte_pktmbuf_mtod_offset(mbuf, const void *, at), mbuf->data_len - at,
+	if (frame_decode_again(rte_pktmbuf_mtod_offset(mbuf, const void *, at), mbuf->data_len - at,
 		    &frame) != FRAME_OK)
 		return ASSEMBLY_BAD;
 	verdict = assembly_check(transport, peer, &frame, true);

@@ -152,7 +152,13 @@ bool frame_content_valid(struct frame_view frame, uint32_t bytes)
 enum frame_status frame_decode_split(const void *bytes, uint32_t available, const void *tail,
 	uint32_t tail_length, struct frame_view *frame)
 {
-	return frame_decode_pieces(bytes, available, tail, tail_length, frame);
+	return frame_decode_pieces(bytes, available, tail, tail_length, false, frame);
+}
+
+enum frame_status frame_decode_again(
+	const void *bytes, uint32_t available, struct frame_view *frame)
+{
+	return frame_decode_pieces(bytes, available, NULL, 0, true, frame);
 }
 
 void frame_recall(const void *bytes, struct frame *frame)

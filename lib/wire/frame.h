@@ -398,9 +398,11 @@ uint64_t frame_sum_rest(
 /* and the frame has `bytes` of records or padding, other than whole messages. Are they right? */
 bool frame_content_valid(struct frame_view frame, uint32_t bytes);
 
-/* frame_decode() and frame_decode_split(). What most frames are is tested first. */
+/* frame_decode() and its kin. What most frames are is tested first. summed: the checksum was found
+ * right before. */
 static __rte_always_inline enum frame_status frame_decode_pieces(const void *bytes,
-	uint32_t available, const void *tail, uint32_t tail_length, struct frame_view *frame)
+	uint32_t available, const void *tail, uint32_t tail_length, bool summed,
+	struct frame_view *frame)
 {
 	const struct frame_header *header = bytes;
 	uint64_t start, crc;
@@ -420,7 +422,7 @@ static __rte_always_inline enum frame_status frame_decode_pieces(const void *byt
 	frame->header = header;
 	frame->body = (const uint8_t *)bytes + FRAME_HEADER_BYTES;
 	frame->tail = tail;
-	crc = crc_header((uint32_t)start, bytes);
+	crc = summed ? 0 : crc_header((uint32_t)start, bytes);
 	if (unlikely(header->flags & (FRAME_SACK | FRAME_FULL_SUM | FRAME_WILL | FRAME_SEALED))) {
 		uint32_t bitmap = frame_header_bytes(header->flags) - FRAME_HEADER_BYTES;
 
@@ -429,11 +431,12 @@ static __rte_always_inline enum frame_status frame_decode_pieces(const void *byt
 			return FRAME_BAD_SEALED;
 		if (rest - tail_length < bitmap)
 			return FRAME_BAD_SHORT;
-		crc = frame_sum_rest(crc, header, tail, tail_length);
+		if (!summed)
+			crc = frame_sum_rest(crc, header, tail, tail_length);
 		frame->body += bitmap;
 		rest -= bitmap;
 	}
-	if (~(uint32_t)crc != start >> 32)
+	if (!summed && ~(uint32_t)crc != start >> 32)
 		return FRAME_BAD_CHECKSUM;
 	frame->split = tail_length == 0 ? UINT32_MAX : rest - tail_length;
 	frame->whole = tail_length == 0 && records_whole(frame->body, rest, header->records);
@@ -450,11 +453,14 @@ static __rte_always_inline enum frame_status frame_decode_pieces(const void *byt
 static inline enum frame_status frame_decode(
 	const void *bytes, uint32_t available, struct frame_view *frame)
 {
-	return frame_decode_pieces(bytes, available, NULL, 0, frame);
+	return frame_decode_pieces(bytes, available, NULL, 0, false, frame);
 }
 /* The same for a frame in two pieces. FRAME_BAD_CONTENT: they do not part where a frame's may. */
 enum frame_status frame_decode_split(const void *bytes, uint32_t available, const void *tail,
 	uint32_t tail_length, struct frame_view *frame);
+/* Reads and checks a frame once more, whose checksum was found right when it came. */
+enum frame_status frame_decode_again(
+	const void *bytes, uint32_t available, struct frame_view *frame);
 
 /* Writes a record's header; returns where its message header goes. */
 static inline uint8_t *record_write(void *to, const struct record *record)

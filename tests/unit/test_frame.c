@@ -219,6 +219,24 @@ static void frame_decode__finds_every_flipped_bit_of_the_header(void **state)
 	finds_every_flipped_bit(&built, FRAME_HEADER_BYTES + FRAME_SACK_BYTES);
 }
 
+/* It was found right before. All else is checked again. */
+static void frame_decode_again__does_not_look_at_the_checksum(void **state)
+{
+	struct built built;
+	struct frame_view frame;
+
+	(void)state;
+	build(&built, FRAME_FULL_SUM | FRAME_SACK);
+	built.bytes[built.frame.length - 5] ^= 1; /* of the message's data */
+	assert_int_equal(frame_decode(built.bytes, BYTES, &frame), FRAME_BAD_CHECKSUM);
+	assert_int_equal(frame_decode_again(built.bytes, BYTES, &frame), FRAME_OK);
+	assert_ptr_equal(frame.header, built.bytes);
+	assert_ptr_equal(frame.body, built.bytes + FRAME_HEADER_BYTES + FRAME_SACK_BYTES);
+	built.frame.records = 2;
+	seal(&built);
+	assert_int_equal(frame_decode_again(built.bytes, BYTES, &frame), FRAME_BAD_CONTENT);
+}
+
 static void frame_decode__accepts_padding_behind_the_frame(void **state)
 {
 	struct built built;
@@ -579,6 +597,7 @@ int main(void)
 		cmocka_unit_test(frame_decode__refuses_every_truncation),
 		cmocka_unit_test(frame_decode__finds_every_flipped_bit_of_a_full_checksum),
 		cmocka_unit_test(frame_decode__finds_every_flipped_bit_of_the_header),
+		cmocka_unit_test(frame_decode_again__does_not_look_at_the_checksum),
 		cmocka_unit_test(frame_decode__accepts_padding_behind_the_frame),
 		cmocka_unit_test(frame_decode__refuses_types_that_do_not_exist),
 		cmocka_unit_test(frame_decode__knows_what_is_sealed_before_it_looks_at_a_checksum),

@@ -15,6 +15,9 @@
 
 #include <cmocka.h>
 
+#include <rte_common.h>
+
+#include <transport/congestion.h>
 #include <transport/internal.h>
 #include <transport/peer.h>
 
@@ -315,6 +318,52 @@ static void faults__loss_duplication_reordering_and_corruption_lose_nothing(void
 	(void)state;
 	for (i = 0; i < 10; i++)
 		faults_run(seed + i, UINT32_MAX - 200, faults, 4, 500);
+}
+
+/* Two frames of each forty, one after the other. */
+static bool pairs_lost(struct network *network, unsigned from, unsigned to, const uint8_t *bytes)
+{
+	(void)to;
+	(void)bytes;
+	return from != 0 || network->frames % 40 < 38;
+}
+
+/* The smallest window, frames, that losses leave a sender of bulk that had a large one. */
+static uint32_t window_under_loss(bool lone)
+{
+	struct network *network = network_standard(2, network_seed());
+	uint32_t least = UINT32_MAX;
+	const struct peer *peer;
+
+	network->faults.delay = MICROSECOND;
+	for (unsigned i = 0; i < 2; i++)
+		network->nodes[i].port.lone = lone;
+	network_start(network);
+	for (unsigned i = 0; i < 4; i++) {
+		network_send(network, 0, 1, 500000);
+		assert_true(network_run(network, SECOND));
+	}
+	peer = peer_table_find(&network->nodes[0].transport->peers, network->nodes[1].self);
+	assert_true(peer->window > 64 * WINDOW_ONE);
+	network->filter = pairs_lost;
+	for (unsigned i = 0; i < 8; i++)
+		network_send(network, 0, 1, 500000);
+	while (!network_settled(network)) {
+		network_step(network);
+		least = RTE_MIN(least, peer->window / WINDOW_ONE);
+	}
+	network_check(network);
+	assert_true(network->nodes[0].counters.retransmits > 100);
+	assert_int_equal(network->nodes[0].counters.timeouts, 0);
+	network_destroy(network);
+	return least;
+}
+
+static void loss__leaves_a_window_that_keeps_both_ends_at_work_within_a_host(void **state)
+{
+	(void)state;
+	assert_true(window_under_loss(false) < 32);
+	assert_int_equal(window_under_loss(true), 32);
 }
 
 static void faults__half_of_all_frames_lost_lose_nothing(void **state)
@@ -806,6 +855,7 @@ int main(void)
 		cmocka_unit_test(send__a_burst_of_small_messages_to_a_near_peer_leaves_in_fewer),
 		cmocka_unit_test(send__a_short_message_overtakes_the_rest_of_a_long_one),
 		cmocka_unit_test(faults__loss_duplication_reordering_and_corruption_lose_nothing),
+		cmocka_unit_test(loss__leaves_a_window_that_keeps_both_ends_at_work_within_a_host),
 		cmocka_unit_test(faults__half_of_all_frames_lost_lose_nothing),
 		cmocka_unit_test(faults__slow_links_and_stalls_lose_nothing),
 		cmocka_unit_test(faults__clocks_that_are_a_hair_apart_lose_nothing),
