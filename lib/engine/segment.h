@@ -485,8 +485,9 @@ struct reply {
  * eventfd of this process together with descriptors of ports. */
 struct doorbell {
 	_Alignas(CACHE_LINE) _Atomic uint32_t sleeping;
-	_Atomic int32_t event; /* that eventfd + 1 */
-	_Atomic uint32_t cpu;  /* where the thread was last seen idle, + 1; 0: there is none */
+	_Atomic int32_t event;   /* that eventfd + 1 */
+	_Atomic uint32_t cpu;    /* where the thread was last seen idle, + 1; 0: there is none */
+	_Atomic uint32_t ringer; /* where the thread was that woke it, + 1 */
 };
 
 struct segment {

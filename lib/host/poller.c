@@ -37,6 +37,7 @@ struct poller {
 	int cpu;    /* that it has told of */
 	const struct clock *clock;
 	struct spinning spinning;
+	bool crowded;          /* who woke it is on its CPU (P3) */
 	uint64_t sleep;        /* ns, the next sleep when frames may come at any time */
 	uint64_t turn;         /* when the last turn began, ns; 0: it found nothing to do */
 	_Atomic uint64_t busy; /* ns in turns that found something; read by others */
@@ -224,6 +225,8 @@ static void poller_doorbells(struct poller *poller, uint32_t sleeping)
 
 void doorbell_wake(struct doorbell *doorbell)
 {
+	atomic_store_explicit(
+		&doorbell->ringer, (uint32_t)sched_getcpu() + 1, memory_order_relaxed);
 	eventfd_write(atomic_load_explicit(&doorbell->event, memory_order_relaxed) - 1, 1);
 }
 
@@ -254,6 +257,23 @@ static unsigned poller_arm(struct poller *poller, struct pollfd *descriptors, bo
 			*all = false;
 	}
 	return count;
+}
+
+/* The thread is awake again. Was it woken from the CPU that it runs on? */
+static bool poller_crowded(const struct poller *poller)
+{
+	uint32_t cpu = (uint32_t)sched_getcpu() + 1;
+	bool crowded = false;
+
+	for (unsigned i = 0; i < poller->count; i++) {
+		struct doorbell *doorbell = &poller->engines[i].segment->doorbell;
+
+		if (atomic_load_explicit(&doorbell->ringer, memory_order_relaxed) == 0)
+			continue;
+		crowded |=
+			atomic_exchange_explicit(&doorbell->ringer, 0, memory_order_relaxed) == cpu;
+	}
+	return crowded;
 }
 
 static void poller_disarm(struct poller *poller)
@@ -289,6 +309,7 @@ static bool poller_sleep(struct poller *poller)
 			counter_add(&segment_counters(poller->engines[i].segment)->sleeps, 1);
 		ppoll(descriptors, count, &limit, NULL);
 	}
+	poller->crowded = poller_crowded(poller);
 	poller_doorbells(poller, 0);
 	poller_disarm(poller);
 	return work != 0;
@@ -314,12 +335,24 @@ static void poller_tell(struct poller *poller)
 			memory_order_relaxed);
 }
 
+/* Does the thread look again before it sleeps? */
+static bool poller_spins(struct poller *poller)
+{
+	uint64_t now = clock_now(poller->clock);
+
+	if (!spinning_goes_on(&poller->spinning, now))
+		return false;
+	if (!poller->crowded) /* P3 */
+		return true;
+	spinning_stop(&poller->spinning, now);
+	return false;
+}
+
 /* After a turn that found nothing to do. */
 static void poller_idle(struct poller *poller)
 {
 	poller_tell(poller);
-	if (poller->manner == POLLER_BUSY ||
-		spinning_goes_on(&poller->spinning, clock_now(poller->clock)))
+	if (poller->manner == POLLER_BUSY || poller_spins(poller))
 		rte_pause();
 	else if (poller_sleep(poller))
 		poller_news(poller);

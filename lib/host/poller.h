@@ -14,6 +14,10 @@
  *     an application thread puts into the ring and then looks at doorbell.sleeping, with a barrier
  *     in between (base/barrier.h: the poll thread's is the heavy one); one of the two sees the
  *     other.
+ *
+ * P3. A poll thread that was woken from its own CPU does not spin until it has slept again: the
+ *     thread that woke it was preempted, and brings the next command only when it runs. (Where that
+ *     thread had another CPU it would have been waiting, and W8 would have let it sleep.)
  */
 #ifndef HOST_POLLER_H
 #define HOST_POLLER_H

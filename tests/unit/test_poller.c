@@ -12,6 +12,7 @@
 
 #include <cmocka.h>
 
+#include <base/spinning.h>
 #include <engine/statistics.h>
 #include <host/poller.h>
 #include <host/submission.h>
@@ -32,6 +33,19 @@ static uint64_t monotonic_now(void *context)
 
 static const struct clock test_clock = {.now = monotonic_now};
 
+/* A nanosecond passes with each look at it. */
+static uint64_t slow_now(void *context)
+{
+	static _Atomic uint64_t looks = SECOND;
+
+	(void)context;
+	return atomic_fetch_add(&looks, 1);
+}
+
+static const struct clock slow_clock = {.now = slow_now};
+/* Of poll threads. */
+static const struct clock *start_clock = &test_clock;
+
 static void *run(void *poller)
 {
 	poller_run(poller);
@@ -51,7 +65,7 @@ static void fixture_start(struct fixture *fixture, unsigned engines, enum poller
 {
 	pthread_attr_t attributes;
 
-	fixture->poller = poller_create(manner, &test_clock);
+	fixture->poller = poller_create(manner, start_clock);
 	assert_non_null(fixture->poller);
 	pthread_attr_init(&attributes);
 	if (start_apart)
@@ -338,6 +352,44 @@ static void doorbell_is_here__of_an_idle_thread_on_this_cpu(void **state)
 	assert_int_equal(sched_setaffinity(0, sizeof(all), &all), 0);
 }
 
+#define RINGS 20u
+
+static uint64_t sleeps_of(const struct engine *engine)
+{
+	return counter_read(&segment_counters(engine->segment)->sleeps);
+}
+
+/* P3. By this clock a wait that spins has 50,000 looks. */
+static void poller_run__does_not_spin_on_the_cpu_of_who_woke_it(void **state)
+{
+	struct fixture fixture;
+	cpu_set_t all, one;
+	uint64_t turns;
+
+	(void)state;
+	assert_int_equal(sched_getaffinity(0, sizeof(all), &all), 0);
+	CPU_ZERO(&one);
+	CPU_SET((size_t)sched_getcpu(), &one);
+	assert_int_equal(sched_setaffinity(0, sizeof(one), &one), 0);
+	start_apart = &one;
+	start_clock = &slow_clock;
+	fixture_start(&fixture, 1, POLLER_ADAPTIVE);
+	WAIT_FOR(sleeps_of(fixture.engines[0]) > 0);
+	turns = atomic_load(&fixture.engines[0]->turns);
+	for (unsigned i = 0; i < RINGS; i++) {
+		uint64_t sleeps = sleeps_of(fixture.engines[0]);
+
+		post(fixture.engines[0], 1);
+		WAIT_FOR(sleeps_of(fixture.engines[0]) > sleeps);
+	}
+	/* A sleep may have come to its own end. */
+	assert_true(atomic_load(&fixture.engines[0]->turns) - turns < SPINNING_MOST * 2);
+	fixture_stop(&fixture);
+	start_apart = NULL;
+	start_clock = &test_clock;
+	assert_int_equal(sched_setaffinity(0, sizeof(all), &all), 0);
+}
+
 static void poller_call__wakes_a_thread_that_sleeps(void **state)
 {
 	struct fixture fixture;
@@ -375,6 +427,7 @@ int main(void)
 		cmocka_unit_test(
 			poller_run__by_interrupt_misses_no_command_that_comes_as_it_falls_asleep),
 		cmocka_unit_test(poller_set_manner__of_a_thread_that_sleeps_misses_nothing),
+		cmocka_unit_test(poller_run__does_not_spin_on_the_cpu_of_who_woke_it),
 		cmocka_unit_test(poller_call__wakes_a_thread_that_sleeps),
 		cmocka_unit_test(doorbell_is_here__of_an_idle_thread_on_this_cpu),
 	};
