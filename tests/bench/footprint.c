@@ -49,7 +49,7 @@ static void need(bool fine, const char *what)
 static long resident(void)
 {
 	FILE *file = fopen("/proc/self/statm", "r");
-	long pages;
+	long pages = 0;
 
 	need(file != NULL && fscanf(file, "%*d %ld", &pages) == 1, "/proc/self/statm");
 	fclose(file);
