@@ -826,8 +826,8 @@ class Remote(programs.Case):
         processes = [self.start("postern-perf", "--pid", pid, "--peer", "1:9", **self.node(PTL_PEER_TIMEOUT="60s"))
                      for pid in ("1", "2")]
         clients = [self.start("postern-perf", "--peer", f"1:{pid}", **self.node(PTL_PEER_TIMEOUT="4s")) for pid in ("1", "2")]
-        time.sleep(8)
-        processes[1].kill()  # 2 s before a process is said to be no server
+        time.sleep(7)
+        processes[1].kill()  # 3 s before a process is said to be no server
         for client, words in zip(clients, ("a process is at 1:1, but no postern-perf --server", "the server at 1:2 is gone")):
             code, _, err = self.finish(client)
             self.assertEqual(code, 1)

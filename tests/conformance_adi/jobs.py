@@ -31,7 +31,7 @@ class Jobs(unittest.TestCase):
         done = run(POSTERN_RUN, "-n", "3", PROGRAM, "die")
         self.assertNotEqual(done.returncode, 0)
         self.assertIn("rank 2", done.stderr)
-        self.assertLess(time.monotonic() - start, 30)
+        self.assertLess(time.monotonic() - start, 60)
 
     def test_what_was_sent_arrives_although_the_sender_ends(self):
         for _ in range(3):
@@ -73,7 +73,7 @@ class Jobs(unittest.TestCase):
         done = run(POSTERN_RUN, "-n", "2", PROGRAM, "lose", PTL_PEER_TIMEOUT="40s")
         self.assertEqual((done.returncode, done.stdout, done.stderr), (0, "", ""))
         self.assertEqual(self.listed("lose", PTL_PEER_TIMEOUT="40s"), ([0, 0], [("", ""), ("", "")]))
-        self.assertLess(time.monotonic() - start, 30)
+        self.assertLess(time.monotonic() - start, 60)
 
     def test_a_second_start_is_named(self):
         done = run(PROGRAM, "twice", PTL_IFACE_NAME="loop:a")

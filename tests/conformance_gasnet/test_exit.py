@@ -17,7 +17,7 @@ import unittest
 
 RUN, SEQ, PAR, EVERYTHING = sys.argv[1:5]
 TIMEOUT = 300  # s, of what hangs
-GONE = 10  # s until the ranks of a killed launcher have ended
+GONE = 100  # s until the ranks of a killed launcher have ended
 WAIT = "0.5"  # s that an exiting rank waits for ranks that make no calls
 
 # Scenario, exit code, what standard error says.

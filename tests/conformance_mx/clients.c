@@ -15,7 +15,7 @@
 
 pid_t peer_process;
 
-#define PATIENCE 30 /* seconds in which a peer opens */
+#define PATIENCE 60 /* seconds in which a peer opens */
 
 _Noreturn void check_fail(const char *what, const char *file, int line)
 {

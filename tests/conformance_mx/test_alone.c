@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 
 #define FILTER   0xdecaf
-#define PATIENCE 20000 /* ms */
+#define PATIENCE 60000 /* ms */
 #define FAILED   99
 
 static char directory[] = "/tmp/ptn-XXXXXX";

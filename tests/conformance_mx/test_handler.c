@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #define FILTER   0xdecaf
-#define PATIENCE 20000
+#define PATIENCE 60000
 #define SEEN     64
 #define LONG     200000
 #define ROOM     2000

@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #define FILTER   0xdecaf
-#define PATIENCE 10000 /* ms */
+#define PATIENCE 60000 /* ms */
 #define MOST     100000
 
 static const char *count_wanted;

@@ -29,7 +29,7 @@ FILES_MOST = 48       # open files, of which those of a connection come and go
 # Kilobytes from malloc() beyond those of a life's first exchange. It may not have had the slots for both its peers, 2 MB each, and all
 # blocks for unexpected messages, 1 MB each. The slots for a life that was killed go when all that names it has ended.
 MEMORY_SLACK = 8 << 10
-SETTLED = 20          # s until they have
+SETTLED = 60          # s until they have
 
 
 class Job:

@@ -24,7 +24,7 @@ import exchange
 from exchange import Failure, Stage
 
 PEER_TIMEOUT = "60s"
-NOTICED = 5      # s; it is 0.2 to 0.3 on a machine that has nothing else to do
+NOTICED = 30     # s, half of PEER_TIMEOUT; it is 0.2 to 0.3 on a machine that has nothing else to do
 STOPPED = 1      # s
 LATE = 5         # s
 RATE = 10000     # a second
