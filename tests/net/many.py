@@ -48,9 +48,9 @@ def all_say(processes, heard, said):
         process.say(said)
 
 
-def share(program, device, meanwhile=lambda: None):
+def share(program, device, meanwhile=lambda: None, scenario="both"):
     """All pairs at once."""
-    processes = [begin(program, device, *pair, "both") for two in ACROSS + [LOCAL] for pair in (two, two[::-1])]
+    processes = [begin(program, device, *pair, scenario) for two in ACROSS + [LOCAL] for pair in (two, two[::-1])]
     all_say(processes, "ready", "go")
     meanwhile()
     all_say(processes, "done", "leave")

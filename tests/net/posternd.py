@@ -34,7 +34,7 @@ import many
 USER = 65534  # nobody
 UP_TIMES, DOWN_TIME = (0.1, 0.5), 0.05  # s: retransmission waits as long again as the network was away
 DOUBLED = 50  # kills while the same messages are on their way, after which the times between two kills are twice as long
-KILLS_LEAST, KILLS_MOST = 2, 300  # in all, and while the same messages are on their way
+KILLS_LEAST, KILLS_MOST = 4, 300  # in all, and while the same messages are on their way
 STOPS_MOST = 20  # times that all messages are sent, until each posternd was stopped in the midst of them
 START_TIME = 60  # s
 STOP_TIME = float(os.environ.get("STOP_TIME", "2"))  # s
@@ -142,7 +142,7 @@ def restarted(program, device, wanted):
     begun = time.monotonic()
     while count < wanted:
         exchange.Process.started.clear()
-        many.share(program, device, kills)
+        many.share(program, device, kills, "brief")
     print(f"posternd was killed {count} times in {time.monotonic() - begun:.0f} s, and no operation failed")
 
 
