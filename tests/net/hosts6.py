@@ -71,7 +71,7 @@ def forge(device, end, sent):
     names = [(device.node(side), device.pid(side)) for side in (0, 1)]
     begun = time.monotonic()
     while not end.is_set():
-        while sent[0] < int((time.monotonic() - begun) * RATE):
+        while not end.is_set() and sent[0] < int((time.monotonic() - begun) * RATE):
             header = bytearray(os.urandom(64))
             header[0] = 0x10 | sent[0] & 7
             struct.pack_into("<IIII", header, 8, *names[0], *names[1])

@@ -72,7 +72,7 @@ def forge(device, victim, end, counts):
     begun = time.monotonic()
     while not end.is_set():
         due = int((time.monotonic() - begun) * RATE)
-        while counts[victim] < due:
+        while not end.is_set() and counts[victim] < due:
             raw.sendto(refusal(device, victim, counts[victim]), (str(device.address(victim)), 0))
             counts[victim] += 1
         time.sleep(0.001)
