@@ -95,10 +95,15 @@ int main(int count, char **words)
 	int interfaces;
 	char rest;
 
-	if ((!send && !receive) || count > 3 ||
-		(count > 2 && (receive || sscanf(words[2], "%u:%u%c", &target.nid, &target.pid,
-						  &rest) != 2))) {
+	if ((!send && !receive) || count > 3 || (count > 2 && receive)) {
 		fprintf(stderr, "usage: hello [receive | send [NID:PID]]\n");
+		return 2;
+	}
+	if (count > 2 && sscanf(words[2], "%u:%u%c", &target.nid, &target.pid, &rest) != 2) {
+		fprintf(stderr,
+			"hello: \"%s\" is no NID:PID: give what hello receive prints, such as "
+			"1:1\n",
+			words[2]);
 		return 2;
 	}
 	check(PtlInit(&interfaces), "PtlInit");

@@ -94,6 +94,8 @@ int main(void)
 	ptl_pt_index_t portal;
 
 	job_open(&job, PTL_NI_MATCHING);
+	if (job.size == 1)
+		fprintf(stderr, "a job of one rank has no pair: postern-run -n 2 pingpong4\n");
 	check(PtlEQAlloc(job.ni, 16, &queue), "PtlEQAlloc");
 	check(PtlPTAlloc(job.ni, 0, queue, PORTAL, &portal), "PtlPTAlloc");
 	check(PtlMEAppend(job.ni, portal, &entry, PTL_PRIORITY_LIST, NULL, &me), "PtlMEAppend");

@@ -40,6 +40,17 @@ class Hello(programs.Case):
         self.assertEqual(code, 0, err)
         self.assertIn("says: Hello from the other side.", out)
 
+    def test_an_address_that_is_none_is_named(self):
+        for word in ("1:2:3", "1:2x", "1"):
+            done = programs.run("examples/hello", "send", word, **self.node())
+            self.assertEqual(done.returncode, 2)
+            self.assertIn(f'"{word}" is no NID:PID', done.stderr)
+
+    def test_a_rank_without_a_partner_says_how_to_have_one(self):
+        done = programs.run("postern-run", "-n", "1", programs.program("examples/pingpong4"))
+        self.expect_success(done)
+        self.assertIn("postern-run -n 2 pingpong4", done.stderr)
+
     @unittest.skipUnless(os.getuid() == 0, "another user's program is started by root")
     def test_a_greeting_arrives_in_another_user_s_process(self):
         receiver = self.start("examples/hello", "receive", PTL_IFACE_NAME=f"udp:{self.all_users()}")
