@@ -116,10 +116,10 @@ static void send_request(struct node *from, ptl_process_id_t to, const struct re
 
 /* Moves one stripe between the disk and the application's buffer. */
 static void stripe_move(
-	struct server *server, const struct request *request, ptl_size_t place, ptl_size_t offset)
+	struct server *server, const struct request *request, ptl_size_t on_disk, ptl_size_t offset)
 {
 	ptl_size_t left = request->length - offset;
-	ptl_md_t memory = {.start = server->disk + place,
+	ptl_md_t memory = {.start = server->disk + on_disk,
 		.length = left < STRIPE ? left : STRIPE,
 		.threshold = 1,
 		.eventq = server->node.queue};
@@ -140,7 +140,7 @@ static void stripe_move(
 
 static void request_serve(struct server *server, const struct request *request)
 {
-	ptl_size_t place = 0;
+	ptl_size_t on_disk = 0;
 
 	if (!request->forwarded) {
 		struct request copy = *request;
@@ -153,8 +153,8 @@ static void request_serve(struct server *server, const struct request *request)
 	if (request->operation == CLOSE_SERVER)
 		return;
 	for (ptl_size_t offset = (ptl_size_t)server->number * STRIPE; offset < request->length;
-		offset += SERVERS * STRIPE, place += STRIPE)
-		stripe_move(server, request, place, offset);
+		offset += SERVERS * STRIPE, on_disk += STRIPE)
+		stripe_move(server, request, on_disk, offset);
 }
 
 /* Requests are put one behind the other into server->requests and served in that order. They have a

@@ -15,7 +15,7 @@
  *     2      part 1, sum     part 2, sum     part 0, sum
  *     3      part 0, sum     part 1, sum     part 2, sum
  *
- * What arrives in step S has match bits S and a place of its own. Each rank opens its places before
+ * What arrives in step S has match bits S and memory of its own. Each rank opens this memory before
  * the barrier, and sends behind it, so no put comes too early. PtlEQWait sleeps while there is
  * nothing to do.
  */
@@ -87,7 +87,7 @@ static unsigned left(const struct ring *ring)
 	return (ring->rank + ring->size - 1) % ring->size;
 }
 
-/* The place for what arrives in a step. */
+/* The memory for what arrives in a step. */
 static double *arrival(const struct ring *ring, unsigned step)
 {
 	return ring->arrivals + (size_t)step * part_length(ring, 0);
@@ -95,14 +95,14 @@ static double *arrival(const struct ring *ring, unsigned step)
 
 /* --- messages */
 
-static void places_open(struct ring *ring)
+static void memory_open(struct ring *ring)
 {
 	const ptl_process_id_t anybody = {PTL_NID_ANY, PTL_PID_ANY};
 
 	/* of each step PUT_START, PUT_END, SEND_START and SEND_END */
 	check(PtlEQAlloc(ring->ni, 4 * ring->steps + 1, &ring->queue), "PtlEQAlloc");
 	for (unsigned step = 0; step < ring->steps; step++) {
-		ptl_md_t place = {.start = arrival(ring, step),
+		ptl_md_t memory = {.start = arrival(ring, step),
 			.length = part_length(ring, 0) * sizeof(double),
 			.threshold = 1,
 			.options = PTL_MD_OP_PUT | PTL_MD_TRUNCATE,
@@ -112,7 +112,7 @@ static void places_open(struct ring *ring)
 		check(PtlMEAttach(ring->ni, PORTAL, anybody, step, 0, PTL_RETAIN, PTL_INS_AFTER,
 			      &entry),
 			"PtlMEAttach");
-		check(PtlMDAttach(entry, place, PTL_RETAIN, PTL_RETAIN, NULL), "PtlMDAttach");
+		check(PtlMDAttach(entry, memory, PTL_RETAIN, PTL_RETAIN, NULL), "PtlMDAttach");
 	}
 }
 
@@ -220,7 +220,7 @@ static void ring_open(struct ring *ring)
 	ring->has_arrived = memory(ring->steps, 1);
 	for (size_t i = 0; i < ring->length; i++)
 		ring->vector[i] = number_of(ring->rank, i);
-	places_open(ring);
+	memory_open(ring);
 }
 
 /* Returns when all ranks have the sum: until then a rank may still have to answer another one. */

@@ -36,7 +36,7 @@ static struct guest guests[GUESTS_MAX];
 
 /* --- sockets */
 
-static struct addrinfo *place_find(const char *place, bool passive)
+static struct addrinfo *address_find(const char *address, bool passive)
 {
 	const struct addrinfo wanted = {
 		.ai_socktype = SOCK_STREAM, .ai_flags = passive ? AI_PASSIVE : 0};
@@ -45,7 +45,7 @@ static struct addrinfo *place_find(const char *place, bool passive)
 	char *colon;
 	size_t length;
 
-	snprintf(host, sizeof(host), "%s", place);
+	snprintf(host, sizeof(host), "%s", address);
 	colon = strrchr(host, ':');
 	if (!colon)
 		return NULL;
@@ -76,15 +76,15 @@ static void socket_prepare(int socket)
 			sizeof(options[n].value));
 }
 
-bool meet_listen(const char *place)
+bool meet_listen(const char *address)
 {
-	struct addrinfo *found = place_find(place, true);
+	struct addrinfo *found = address_find(address, true);
 	int reuse = 1;
 
 	for (unsigned n = 0; n < GUESTS_MAX; n++)
 		guests[n].socket = -1;
 	if (!found) {
-		job_tell("--meet takes HOST:PORT, and \"%s\" names no host that is known", place);
+		job_tell("--meet takes HOST:PORT, and \"%s\" names no host that is known", address);
 		return false;
 	}
 	listener = socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -93,7 +93,7 @@ bool meet_listen(const char *place)
 		listen(listener, SOMAXCONN) != 0) {
 		job_tell("rank 0 cannot listen at %s: %s: start rank 0 on that host, and choose a "
 			 "port that nobody has",
-			place, strerror(errno));
+			address, strerror(errno));
 		freeaddrinfo(found);
 		return false;
 	}
@@ -146,7 +146,7 @@ static void guest_turn(
 		guest_hear(guest, line, take);
 }
 
-/* M1. The place for a guest: a free one, or that of the one that has said nothing for longest. */
+/* M1. The slot for a guest: a free one, or that of the one that has said nothing for longest. */
 static struct guest *guest_place(void)
 {
 	struct guest *oldest = &guests[0];
@@ -213,15 +213,14 @@ void meet_close(void)
 
 /* --- the others' end */
 
-static int connect_once(const char *place)
+static int connect_once(const char *address)
 {
-	struct addrinfo *found = place_find(place, false);
+	struct addrinfo *found = address_find(address, false);
 	int one = -1;
 
-	for (const struct addrinfo *address = found; address && one < 0;
-		address = address->ai_next) {
-		one = socket(address->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
-		if (one >= 0 && connect(one, address->ai_addr, address->ai_addrlen) != 0) {
+	for (const struct addrinfo *at = found; at && one < 0; at = at->ai_next) {
+		one = socket(at->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+		if (one >= 0 && connect(one, at->ai_addr, at->ai_addrlen) != 0) {
 			close(one);
 			one = -1;
 		}
@@ -232,7 +231,7 @@ static int connect_once(const char *place)
 }
 
 /* Says who this is. The answer is read byte by byte: what comes behind it is the program's. */
-static bool rank_say(int socket, const char *place, unsigned rank, unsigned size)
+static bool rank_say(int socket, const char *address, unsigned rank, unsigned size)
 {
 	char line[PMI_LINE], command[PMI_KEY] = "", why[PMI_VALUE] = "nothing";
 	size_t length = 0;
@@ -247,17 +246,17 @@ static bool rank_say(int socket, const char *place, unsigned rank, unsigned size
 	if (strcmp(command, "met") == 0)
 		return true;
 	(void)pmi_word(line, "msg", why, sizeof(why));
-	job_tell("rank %u is not taken by rank 0 at %s, which says: %s", rank, place, why);
+	job_tell("rank %u is not taken by rank 0 at %s, which says: %s", rank, address, why);
 	return false;
 }
 
-int meet_connect(const char *place, unsigned rank, unsigned size)
+int meet_connect(const char *address, unsigned rank, unsigned size)
 {
 	const struct timespec nap = {.tv_nsec = RETRY_TIME * 1000000};
 	int one = -1;
 
 	for (unsigned n = 0; n < MEET_TIME / RETRY_TIME; n++) {
-		one = connect_once(place);
+		one = connect_once(address);
 		if (one >= 0)
 			break;
 		nanosleep(&nap, NULL);
@@ -265,11 +264,11 @@ int meet_connect(const char *place, unsigned rank, unsigned size)
 	if (one < 0) {
 		job_tell("rank %u has not reached rank 0 at %s within %u s: start postern-run "
 			 "--meet %s --rank 0 on that host",
-			rank, place, MEET_TIME / 1000, place);
+			rank, address, MEET_TIME / 1000, address);
 		return -1;
 	}
 	socket_prepare(one);
-	if (rank_say(one, place, rank, size))
+	if (rank_say(one, address, rank, size))
 		return one;
 	close(one);
 	return -1;

@@ -19,9 +19,9 @@
 #define GUESTS_MAX 64u   /* at once */
 
 /* Listens at HOST:PORT. Returns false after a line. */
-bool meet_listen(const char *place);
+bool meet_listen(const char *address);
 /* Connects to HOST:PORT and becomes a rank. Returns the socket, or -1 after a line. */
-int meet_connect(const char *place, unsigned rank, unsigned size);
+int meet_connect(const char *address, unsigned rank, unsigned size);
 
 /* Fills in what the listener waits for, and returns how many, at most GUESTS_MAX + 1. */
 unsigned meet_polled(struct pollfd *polled);
