@@ -45,6 +45,10 @@ class Readme(programs.Case):
         for name in DOCUMENTS:
             self.assertEqual(set(re.findall(r"`(\w+)\(\)`", text(name))) - there, set(), name)
 
+    def test_the_build_of_a_package_runs_no_test(self):
+        """It builds none but the examples, and runs in places without a second CPU or a network."""
+        self.assertRegex(text("debian/rules"), r"(?m)^override_dh_auto_test:\n(?!\t)")
+
     def test_the_drawing_is_that_of_its_text(self):
         done = subprocess.run([os.path.join(SOURCE, "scripts", "drawing"), "--check"], stderr=subprocess.PIPE, text=True, check=False)
         self.assertEqual(done.returncode, 0, done.stderr)
