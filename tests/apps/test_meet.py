@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """postern-run --meet: a job whose ranks are started one by one, as ssh, Kubernetes' indexed jobs and torchrun do."""
 import os
+import random
 import resource
 import signal
 import socket
@@ -14,8 +15,14 @@ RING = programs.program("examples/ring_allreduce")
 
 
 def free_port():
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        return server.getsockname()[1]
+    """None that the kernel gives to whoever asks for any: another test might get it before it is used."""
+    while True:
+        port = random.randrange(20000, 32768)
+        try:
+            socket.create_server(("127.0.0.1", port)).close()
+            return port
+        except OSError:
+            continue
 
 
 class Meet(programs.Case):
