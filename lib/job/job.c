@@ -204,13 +204,18 @@ static bool neighbour_meet(struct job *job, const struct card *self)
 	return !card_unreached(self, &card, rank, job->why, sizeof(job->why));
 }
 
-bool job_meet(struct job *job, const struct card *self)
+bool job_show(struct job *job, const struct card *self)
 {
 	char key[PMI_KEY], value[CARD_TEXT];
 
 	card_key(job, job->rank, key);
 	card_write(self, value);
-	return job_begin(job) && job_put(job, key, value) && barrier_join(job) &&
+	return job_put(job, key, value);
+}
+
+bool job_meet(struct job *job, const struct card *self)
+{
+	return job_begin(job) && job_show(job, self) && barrier_join(job) &&
 	       neighbour_meet(job, self);
 }
 

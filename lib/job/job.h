@@ -72,6 +72,8 @@ bool job_put(struct job *job, const char *key, const char *value) CORE_API(job_p
 bool job_get(struct job *job, uint32_t rank, const char *key, char *value, size_t size)
 	CORE_API(job_get);
 
+/* Gives the launcher this process's card, which all others can get behind the next barrier. */
+bool job_show(struct job *job, const struct card *self) CORE_API(job_show);
 /* Begins, gives the launcher this process's card, and returns when all others have done so. Fails
  * if this process does not reach its right neighbour: if there are ranks on different networks,
  * some have such a neighbour. */

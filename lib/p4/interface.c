@@ -10,6 +10,7 @@
 #include <base/log.h>
 #include <base/settings.h>
 #include <engine/statistics.h>
+#include <p4/cards.h>
 #include <p4/limit.h>
 
 /* Stands for this process where its own process id would be PTL_PID_ANY. */
@@ -229,6 +230,8 @@ int PtlNIInit(ptl_interface_t iface, unsigned int options, ptl_pid_t pid,
 		if (actual)
 			*actual = ni->limits;
 		*ni_handle = name_make(NAME_NI, ni_index(ni));
+		if (ni_index(ni) < PORT_NIS)
+			card_show(ni->port);
 	}
 	pthread_mutex_unlock(&nis_lock);
 	cancel_release(cancel);
@@ -432,6 +435,7 @@ int PtlSetMap(ptl_handle_ni_t ni_handle, ptl_size_t map_size, const ptl_process_
 {
 	struct ranks *ranks;
 	struct call call;
+	uint64_t port;
 	int code = call_enter(&call, ni_handle, NAME_NI);
 
 	if (code != PTL_OK)
@@ -442,7 +446,10 @@ int PtlSetMap(ptl_handle_ni_t ni_handle, ptl_size_t map_size, const ptl_process_
 		code = ranks_make(&call, map_size, mapping, &ranks);
 	if (code == PTL_OK)
 		code = ranks_set(&call, ranks);
+	port = ni_index(call.ni) < PORT_NIS ? call.ni->port : 0;
 	call_leave(&call);
+	if (code == PTL_OK && port != 0)
+		cards_take(port, map_size);
 	return code;
 }
 

@@ -53,6 +53,48 @@ static bool pair_get(const char *key, char *value, size_t size)
 	return true;
 }
 
+/* --- cards: libportals, if it is in this process, says where this process is, and asks where the
+ * others are (p4/cards.c). They share that at the next barrier. */
+
+#define CARDS_SINGLE_MOST 64u /* ranks whose cards are worth a question each */
+
+PMI_API void postern_runtime_show(const uint8_t card[CARD_BYTES]);
+PMI_API bool postern_runtime_card(uint32_t rank, uint8_t card[CARD_BYTES]);
+
+static struct card own;
+static enum { OWN_NONE, OWN_KNOWN, OWN_SHARED } own_state;
+
+void postern_runtime_show(const uint8_t card[CARD_BYTES])
+{
+	pthread_mutex_lock(&lock);
+	if (own_state == OWN_NONE && card_decode(&own, card))
+		own_state = OWN_KNOWN;
+	pthread_mutex_unlock(&lock);
+}
+
+static bool own_share(void)
+{
+	if (own_state != OWN_KNOWN || !job_is_launched(&job))
+		return true;
+	own_state = OWN_SHARED;
+	return job_show(&job, &own);
+}
+
+bool postern_runtime_card(uint32_t rank, uint8_t card[CARD_BYTES])
+{
+	struct card one;
+	bool found;
+
+	pthread_mutex_lock(&lock);
+	found = open && own_state == OWN_SHARED && rank < job.size &&
+		(job.has_all || job.kind == LAUNCHER_PMIX || job.size <= CARDS_SINGLE_MOST) &&
+		job_card(&job, rank, &one);
+	pthread_mutex_unlock(&lock);
+	if (found)
+		card_encode(&one, card);
+	return found;
+}
+
 static int failed(const char *call)
 {
 	fprintf(stderr, "%s: %s\n", call, job.why);
@@ -244,7 +286,7 @@ int PMI_Barrier(void)
 
 	if (code != PMI_SUCCESS)
 		return code;
-	return leave((job.kind == LAUNCHER_PMIX ? pairs_share() : job_barrier(&job))
+	return leave(own_share() && (job.kind == LAUNCHER_PMIX ? pairs_share() : job_barrier(&job))
 			     ? PMI_SUCCESS
 			     : failed("PMI_Barrier"));
 }
