@@ -219,42 +219,48 @@ bool job_meet(struct job *job, const struct card *self)
 	       neighbour_meet(job, self);
 }
 
-/* Takes a line of all keys and values: the card of a rank, or a pair that is none. */
-static void card_take(struct job *job, const char *line)
-{
-	char key[PMI_KEY], value[CARD_TEXT];
-	struct card card;
-	uint32_t rank;
-
-	if (pmi_word(line, "key", key, sizeof(key)) &&
-		pmi_word(line, "value", value, sizeof(value)) &&
-		sscanf(key, KEY "-%" SCNu32, &rank) == 1 && rank < job->size &&
-		card_read(&card, value))
-		job->cards[rank] = card;
-}
-
-/* Fetches all cards. Those that are missing have no node. */
-static bool cards_fetch(struct job *job)
+bool job_get_all(struct job *job, void (*take)(void *context, const char *key, const char *value),
+	void *context)
 {
 	const char *line = job_ask(job, "all", "cmd=get_all\n");
+	char key[PMI_KEY], value[PMI_VALUE];
 	uint32_t count;
 
 	if (!line)
 		return false;
 	if (!pmi_number(line, "count", &count))
 		return job_wrong(job, "the launcher of this job does not say how many keys it has");
+	for (; count > 0; count--) {
+		line = line_await(job, true);
+		if (!line)
+			return false;
+		if (pmi_word(line, "key", key, sizeof(key)) &&
+			pmi_word(line, "value", value, sizeof(value)))
+			take(context, key, value);
+	}
+	return true;
+}
+
+/* A pair of all: the card of a rank, or one that is none. */
+static void card_take(void *context, const char *key, const char *value)
+{
+	struct job *job = context;
+	struct card card;
+	uint32_t rank;
+
+	if (sscanf(key, KEY "-%" SCNu32, &rank) == 1 && rank < job->size && card_read(&card, value))
+		job->cards[rank] = card;
+}
+
+/* Fetches all cards. Those that are missing have no node. */
+static bool cards_fetch(struct job *job)
+{
 	job->cards = malloc(job->size * sizeof(*job->cards));
 	if (!job->cards)
 		return job_wrong(job, "there is no memory for the cards of %u ranks", job->size);
 	for (uint32_t rank = 0; rank < job->size; rank++)
 		job->cards[rank].process.nid = UINT32_MAX;
-	for (; count > 0; count--) {
-		line = line_await(job, true);
-		if (!line)
-			return false;
-		card_take(job, line);
-	}
-	return true;
+	return job_get_all(job, card_take, job);
 }
 
 /* The card of a rank as the launcher has it. *is_one: it is a card. */

@@ -71,6 +71,9 @@ bool job_begin(struct job *job) CORE_API(job_begin);
 bool job_put(struct job *job, const char *key, const char *value) CORE_API(job_put);
 bool job_get(struct job *job, uint32_t rank, const char *key, char *value, size_t size)
 	CORE_API(job_get);
+/* Only with job.has_all: hands all keys and values that the launcher has to `take`. */
+bool job_get_all(struct job *job, void (*take)(void *context, const char *key, const char *value),
+	void *context) CORE_API(job_get_all);
 
 /* Gives the launcher this process's card, which all others can get behind the next barrier. */
 bool job_show(struct job *job, const struct card *self) CORE_API(job_show);

@@ -24,14 +24,14 @@ struct pair {
 };
 static struct pair *pairs;
 
-static bool pair_put(const char *key, const char *value)
+static bool pair_add(struct pair **list, const char *key, const char *value)
 {
 	struct pair *pair = malloc(sizeof(*pair));
 
 	if (pair) {
-		*pair = (struct pair){pairs, strdup(key), strdup(value)};
+		*pair = (struct pair){*list, strdup(key), strdup(value)};
 		if (pair->key && pair->value) {
-			pairs = pair;
+			*list = pair;
 			return true;
 		}
 		free(pair->key);
@@ -41,16 +41,76 @@ static bool pair_put(const char *key, const char *value)
 	return job_wrong(&job, "there is no memory for the value of %s", key);
 }
 
-static bool pair_get(const char *key, char *value, size_t size)
+static bool pair_put(const char *key, const char *value)
 {
-	const struct pair *pair = pairs;
+	return pair_add(&pairs, key, value);
+}
 
+static bool pair_find(const struct pair *pair, const char *key, char *value, size_t size)
+{
 	while (pair && strcmp(pair->key, key) != 0)
 		pair = pair->next;
 	if (!pair || strlen(pair->value) >= size)
 		return job_wrong(&job, "there is no value of %zu bytes for the key %s", size, key);
 	strcpy(value, pair->value);
 	return true;
+}
+
+static bool pair_get(const char *key, char *value, size_t size)
+{
+	return pair_find(pairs, key, value, size);
+}
+
+/* --- What a launcher keeps that gives all at once (job.has_all): who gets more than a few values
+ * gets them from a copy of all, until the next barrier or an own put. A job that has a lot is asked
+ * for one at a time. */
+
+#define SINGLE_GETS 8u
+#define COPY_MOST   (4u << 20) /* bytes of keys and values */
+
+static struct pair *copied;
+static unsigned gets; /* since it was forgotten */
+static size_t copy_bytes;
+
+static void copy_forget(void)
+{
+	gets = 0;
+	if (copy_bytes <= COPY_MOST)
+		copy_bytes = 0;
+	while (copied) {
+		struct pair *pair = copied;
+
+		copied = pair->next;
+		free(pair->key);
+		free(pair->value);
+		free(pair);
+	}
+}
+
+/* What there is no room for is asked for later. */
+static void copy_take(void *context, const char *key, const char *value)
+{
+	(void)context;
+	copy_bytes += strlen(key) + strlen(value);
+	if (copy_bytes <= COPY_MOST)
+		(void)pair_add(&copied, key, value);
+}
+
+static bool launcher_get(const char *key, char *value, size_t size)
+{
+	if (job.has_all && copy_bytes <= COPY_MOST && ++gets == SINGLE_GETS &&
+		!job_get_all(&job, copy_take, NULL))
+		return false;
+	if (copied && pair_find(copied, key, value, size))
+		return true;
+	return job_get(&job, 0, key, value, size);
+}
+
+static bool launcher_put(const char *key, const char *value)
+{
+	if (copied)
+		copy_forget();
+	return job_put(&job, key, value);
 }
 
 /* --- cards: libportals, if it is in this process, says where this process is, and asks where the
@@ -257,6 +317,7 @@ int PMI_Finalize(void)
 	if (code != PMI_SUCCESS)
 		return code;
 	open = false;
+	copy_forget();
 	return leave(job_leave(&job) ? PMI_SUCCESS : failed("PMI_Finalize"));
 }
 
@@ -286,6 +347,7 @@ int PMI_Barrier(void)
 
 	if (code != PMI_SUCCESS)
 		return code;
+	copy_forget();
 	return leave(own_share() && (job.kind == LAUNCHER_PMIX ? pairs_share() : job_barrier(&job))
 			     ? PMI_SUCCESS
 			     : failed("PMI_Barrier"));
@@ -354,7 +416,7 @@ int PMI_KVS_Put(const char name[], const char key[], const char value[])
 		return leave(PMI_ERR_INVALID_KEY);
 	if (!is_word(value, PMI_VALUE))
 		return leave(PMI_ERR_INVALID_VAL);
-	return leave((launcher_keeps() ? job_put(&job, key, value) : pair_put(key, value))
+	return leave((launcher_keeps() ? launcher_put(key, value) : pair_put(key, value))
 			     ? PMI_SUCCESS
 			     : failed("PMI_KVS_Put"));
 }
@@ -376,7 +438,7 @@ int PMI_KVS_Get(const char name[], const char key[], char value[], int length)
 		return leave(PMI_ERR_INVALID_KEY);
 	if (length <= 0)
 		return leave(PMI_ERR_INVALID_VAL_LENGTH);
-	return leave((launcher_keeps() ? job_get(&job, 0, key, value, (size_t)length)
+	return leave((launcher_keeps() ? launcher_get(key, value, (size_t)length)
 				       : pair_get(key, value, (size_t)length))
 			     ? PMI_SUCCESS
 			     : failed("PMI_KVS_Get"));
