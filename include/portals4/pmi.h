@@ -5,9 +5,11 @@
  * Launchers that speak PMI 1 will do: postern-run, Hydra, and Slurm's srun with --mpi=pmi2. So will
  * those that speak PMIx, such as Open MPI's mpirun and srun --mpi=pmix, with libpmix.so.2; there
  * each rank keeps what all have put. Without a launcher a process is a job of its own, with one
- * rank. Behind the first barrier after PtlNIInit(), PtlSetMap() knows where all ranks are on the
- * network, and asks nobody. Any thread may call; one call runs at a time. After an error a line on standard error says
+ * rank. Any thread may call; one call runs at a time. After an error a line on standard error says
  * why.
+ *
+ * At the first barrier behind PtlNIInit() ranks also tell each other where they are, and
+ * PtlSetMap() takes that: no message asks all hosts then.
  */
 #ifndef PORTALS4_PMI_H
 #define PORTALS4_PMI_H
