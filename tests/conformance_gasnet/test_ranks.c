@@ -9,8 +9,7 @@
  * Covers: lib/gasnet/collective.c, lib/gasnet/dispatch.c, lib/gasnet/library.c,
  * lib/gasnet/phases.c, lib/gasnet/pieces.c, lib/gasnet/places.c, lib/gasnet/receive.c,
  * lib/gasnet/send.c, lib/gasnet/start.c, lib/gasnet/transfer.c, lib/gasnet/variables.c,
- * lib/runtime/runtime.c.
- */
+ * lib/p4/cards.c, lib/runtime/runtime.c. */
 #include "ranks.h"
 
 #include <signal.h>

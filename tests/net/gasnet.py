@@ -8,8 +8,6 @@ DEVICE is as for exchange.py, one with a veth pair. SCENARIO is one of tests/con
 everybody where another one is before it has asked there, because the ranks' cards have gone along with what GASNet has put into the launcher's
 space.
 
-Covers: lib/p4/cards.c.
-
 Exit code 0: passed; 77: skipped, after a line that says why; anything else: failed. With CI=true nothing is skipped.
 """
 import os
