@@ -51,7 +51,8 @@ local ELEMENTS = {[0] = "int8", [1] = "uint8", [2] = "int16", [3] = "uint16", [4
 	[8] = "uint64", [9] = "double", [10] = "float complex", [11] = "double complex", [12] = "long double", [13] = "long double complex"}
 local VERDICTS = {[0] = "Done", [1] = "Undeliverable", [2] = "Dropped", [3] = "Portal disabled", [4] = "Not for this user",
 	[5] = "Not for this operation", [7] = "No such memory", [15] = "Done, nothing to tell"}
-local SPACES = {[0] = "Portals 3.2", [1] = "Two-sided messages", [4] = "Portals 4", [5] = "Portals 4, matching", [6] = "Portals 4, ranks",
+local SPACES = {[0] = "Portals 3.2", [1] = "Two-sided messages", [2] = "libfabric, messages", [3] = "libfabric, remote memory",
+	[4] = "Portals 4", [5] = "Portals 4, matching", [6] = "Portals 4, ranks",
 	[7] = "Portals 4, matching, ranks"}
 local WORDS = {[0] = "The user's", [1] = "Credit", [2] = "Give credit back", [3] = "Credit given back"}
 local ASKED = {[0] = "A store or an atomic", [1] = "A load or a fetch"}

@@ -508,6 +508,12 @@ class Agreement(Case):
         self.assertEqual(re.search(r"^local VERSION = (\d+)$", self.lua, re.MULTILINE)[1], str(VERSION))
         self.assertIn(f"the version ({VERSION}) in its high half", self.page)
 
+    def test_the_spaces_of_libfabric_have_names(self):
+        for path, name in (("lib/fi/endpoint.c", "MESSAGES_SPACE"), ("lib/fi/rma.c", "SPACE")):
+            number = int(re.search(rf"#define {name} +(\d+)", read(path))[1])
+            self.assertIn("libfabric", self.table("SPACES")[number])
+            self.assertIn(f"space {number} that of", self.page)
+
     def test_all_name_the_same_constants(self):
         types, records = named(self.frame, "FRAME_", "frame_type"), named(self.frame, "RECORD_", "record_kind")
         flags, kinds = named(self.frame, "FRAME_", "frame_flag"), named(self.message, "MESSAGE_", "message_kind")
