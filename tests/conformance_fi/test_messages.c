@@ -123,6 +123,31 @@ static void messages_without_tags_are_a_class_of_their_own(void **state)
 	completion_take(&sides[0], &entry, NULL);
 }
 
+static void a_message_without_a_tag_can_be_described(void **state)
+{
+	const struct iovec from[2] = {{out, 5}, {out + 100, 6}}, to[2] = {{in, 7}, {in + 100, 50}};
+	const struct fi_msg sent = {.msg_iov = from,
+		.iov_count = 2,
+		.addr = sides[0].other,
+		.context = &first,
+		.data = 99};
+	const struct fi_msg received = {
+		.msg_iov = to, .iov_count = 2, .addr = FI_ADDR_UNSPEC, .context = &second};
+
+	(void)state;
+	fill(200, 5);
+	assert_ok(fi_recvmsg(sides[1].ep, &received, 0));
+	assert_ok(fi_sendmsg(sides[0].ep, &sent, FI_REMOTE_CQ_DATA));
+	completion_take(&sides[1], &entry, NULL);
+	entry_is(FI_MSG | FI_RECV | FI_REMOTE_CQ_DATA, 11, 0, &second);
+	assert_int_equal(entry.data, 99);
+	assert_memory_equal(in, out, 5);
+	assert_memory_equal(in + 5, out + 100, 2);
+	assert_memory_equal(in + 100, out + 102, 4);
+	completion_take(&sides[0], &entry, NULL);
+	entry_is(FI_MSG | FI_SEND, 0, 0, &first);
+}
+
 static void tags_match_under_the_mask_in_order(void **state)
 {
 	(void)state;
@@ -729,6 +754,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(tagged_messages_of_all_lengths, opened),
 		TEST(messages_without_tags_are_a_class_of_their_own, opened),
+		TEST(a_message_without_a_tag_can_be_described, opened),
 		TEST(tags_match_under_the_mask_in_order, opened),
 		TEST(pieces_are_one_message, opened),
 		TEST(data_of_8_bytes_goes_with_a_message, opened),
