@@ -4,7 +4,8 @@
  *
  * Such a program's environment is its user's. A variable must not let the user do with the
  * program's rights what he cannot do with his own. So nothing else in the library calls getenv():
- * each variable is a row of a table, of settings.c or of environment.c, and each row has a trust.
+ * each variable is a row of a table, of setting_table.c or of environment.c, and each row has a
+ * trust.
  */
 #ifndef BASE_ENVIRONMENT_H
 #define BASE_ENVIRONMENT_H

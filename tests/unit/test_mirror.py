@@ -8,8 +8,8 @@ A source lib/ROOM/NAME.c or pmd-glue/NAME.c is tested by tests/unit/test_NAME.c,
 
 A source whose name another room uses as well must be named. A file includes headers of its own room and of those below it alone; lib/host
 alone includes those of pmd-glue. A front end calls no function of pmd-glue either. The environment may be that of a user who has fewer rights than
-the program, so lib/base/environment.c alone reads it, and settings.c, whose table says of each variable how it is taken there. lib/gasnet is a
-client of portals4.h like any other, and includes nothing else of the library: its variables.c takes nothing from that user (secure_getenv).
+the program, so lib/base/environment.c alone reads it, and settings.c by the table of setting_table.c, which says of each variable how it is taken there.
+lib/gasnet is a client of portals4.h like any other, and includes nothing else of the library: its variables.c takes nothing from that user (secure_getenv).
 """
 import collections
 import pathlib

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* test_settings.c - the table of settings, its defaults, its complaints. */
+/* test_settings.c - the table of settings, its defaults, its complaints.
+ *
+ * Covers: lib/base/settings.c, lib/base/setting_table.c.
+ */
 #include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
