@@ -73,14 +73,14 @@
 static const uint8_t node_prefix[] = {0x02, 'P'};
 
 /* Another process. */
-struct member {
+struct node_peer {
 	uint32_t pid;
 	bool heard;                   /* frames have passed since the last tick */
 	uint64_t stalled;             /* since when it has taken nothing; 0: it has */
 	uint64_t dropped;             /* frames that it did not take (I2) */
 	struct rendezvous_link *link; /* NULL: the process has ended (I1) */
 	struct pair *pair;
-	struct member *next; /* in its bucket */
+	struct node_peer *next; /* in its bucket */
 };
 
 /* A process that was not in the rendezvous, so that not every frame for it looks for it. */
@@ -99,9 +99,9 @@ struct node {
 	uint32_t
 		name_at; /* where in a frame the node id and the process id of its receiver stand */
 	unsigned count;
-	unsigned hot;    /* members below it are hot, the others cold (I3) */
-	unsigned first;  /* hot members take turns at being looked at first */
-	unsigned cold;   /* the next look at cold members begins so far behind `hot` */
+	unsigned hot;    /* peers below it are hot, the others cold (I3) */
+	unsigned first;  /* hot peers take turns at being looked at first */
+	unsigned cold;   /* the next look at cold peers begins so far behind `hot` */
 	unsigned calls;  /* since the last look at the time */
 	uint64_t tick;   /* the time of the next look at the rendezvous */
 	uint64_t rest;   /* the time of the next pair_rest() */
@@ -109,33 +109,33 @@ struct node {
 	bool all;        /* the next call looks at all pairs (I3) */
 	bool woken;      /* with an uplink: the owner has slept, and not received since */
 	struct port_counters counters; /* of pairs that have gone */
-	struct member *members[NODE_MEMBERS];
-	struct member *buckets[BUCKETS]; /* those that have not ended, by process id */
+	struct node_peer *peers[NODE_MEMBERS];
+	struct node_peer *buckets[BUCKETS]; /* those that have not ended, by process id */
 	struct absence absences[ABSENCES];
 };
 
-/* --- members --- */
+/* --- peers --- */
 
-static struct member **bucket_of(struct node *node, uint32_t pid)
+static struct node_peer **bucket_of(struct node *node, uint32_t pid)
 {
 	return &node->buckets[pid % BUCKETS];
 }
 
-static struct member *member_find(struct node *node, uint32_t pid)
+static struct node_peer *peer_find(struct node *node, uint32_t pid)
 {
-	struct member *member = *bucket_of(node, pid);
+	struct node_peer *peer = *bucket_of(node, pid);
 
-	while (member && member->pid != pid)
-		member = member->next;
-	return member;
+	while (peer && peer->pid != pid)
+		peer = peer->next;
+	return peer;
 }
 
 static void members_swap(struct node *node, unsigned a, unsigned b)
 {
-	struct member *kept = node->members[a];
+	struct node_peer *kept = node->peers[a];
 
-	node->members[a] = node->members[b];
-	node->members[b] = kept;
+	node->peers[a] = node->peers[b];
+	node->peers[b] = kept;
 }
 
 /* This process's end of the memory of a link. NULL: out of memory. */
@@ -153,42 +153,42 @@ static struct pair *node_pair(struct node *node, struct rendezvous_link *link)
 	return NULL;
 }
 
-/* Makes a member of a link. NULL: there is no memory, and the link is gone. */
-static struct member *member_add(struct node *node, struct rendezvous_link *link)
+/* Makes a peer of a link. NULL: there is no memory, and the link is gone. */
+static struct node_peer *peer_add(struct node *node, struct rendezvous_link *link)
 {
-	struct member **bucket = bucket_of(node, link->pid);
-	struct member *member = node->count < NODE_MEMBERS ? calloc(1, sizeof(*member)) : NULL;
+	struct node_peer **bucket = bucket_of(node, link->pid);
+	struct node_peer *peer = node->count < NODE_MEMBERS ? calloc(1, sizeof(*peer)) : NULL;
 	struct pair *pair = node_pair(node, link);
 
-	if (!member || !pair) {
+	if (!peer || !pair) {
 		if (pair)
 			pair_close(pair);
 		rendezvous_drop(node->rendezvous, link);
-		free(member);
+		free(peer);
 		return NULL;
 	}
-	link->context = member;
-	member->pair = pair;
-	member->link = link;
-	member->pid = link->pid;
-	member->heard = true;
-	member->next = *bucket;
-	*bucket = member;
-	node->members[node->count] = member;
+	link->context = peer;
+	peer->pair = pair;
+	peer->link = link;
+	peer->pid = link->pid;
+	peer->heard = true;
+	peer->next = *bucket;
+	*bucket = peer;
+	node->peers[node->count] = peer;
 	members_swap(node, node->hot++, node->count++);
-	return member;
+	return peer;
 }
 
 /* No frame goes to it any more; what it had published is still received (I1). */
-static void member_end(struct node *node, struct member *member)
+static void peer_end(struct node *node, struct node_peer *peer)
 {
-	struct member **at = bucket_of(node, member->pid);
+	struct node_peer **at = bucket_of(node, peer->pid);
 
-	while (*at != member)
+	while (*at != peer)
 		at = &(*at)->next;
-	*at = member->next;
-	rendezvous_drop(node->rendezvous, member->link);
-	member->link = NULL;
+	*at = peer->next;
+	rendezvous_drop(node->rendezvous, peer->link);
+	peer->link = NULL;
 }
 
 static void counters_add(struct port_counters *counters, const struct pair *pair)
@@ -199,36 +199,36 @@ static void counters_add(struct port_counters *counters, const struct pair *pair
 	counters->no_mbuf += own.no_mbuf;
 }
 
-/* Forgets the member at this place. */
-static void member_remove(struct node *node, unsigned at)
+/* Forgets the peer of this index. */
+static void peer_remove(struct node *node, unsigned at)
 {
-	struct member *member = node->members[at];
+	struct node_peer *peer = node->peers[at];
 
-	counters_add(&node->counters, member->pair);
-	pair_close(member->pair);
-	free(member);
+	counters_add(&node->counters, peer->pair);
+	pair_close(peer->pair);
+	free(peer);
 	if (at < node->hot) {
-		node->members[at] = node->members[--node->hot];
+		node->peers[at] = node->peers[--node->hot];
 		at = node->hot;
 	}
-	node->members[at] = node->members[--node->count];
+	node->peers[at] = node->peers[--node->count];
 }
 
 /* --- the rendezvous --- */
 
 /* Both processes have connected to each other, and the other's pair stays. */
-static void member_replace(struct node *node, struct member *member)
+static void peer_replace(struct node *node, struct node_peer *peer)
 {
-	struct pair *pair = node_pair(node, member->link);
+	struct pair *pair = node_pair(node, peer->link);
 
 	if (!pair) {
-		member_end(node, member);
+		peer_end(node, peer);
 		return;
 	}
-	pair_move(member->pair, pair);
-	pair_close(member->pair);
-	member->pair = pair;
-	rendezvous_wake(member->link);
+	pair_move(peer->pair, pair);
+	pair_close(peer->pair);
+	peer->pair = pair;
+	rendezvous_wake(peer->link);
 }
 
 static void absence_note(struct node *node, uint32_t pid, uint64_t time)
@@ -242,7 +242,7 @@ static void link_ended(struct node *node, struct rendezvous_link *link)
 {
 	if (!link->answered)
 		absence_note(node, link->pid, REFUSED_TIME);
-	member_end(node, link->context);
+	peer_end(node, link->context);
 }
 
 static void node_turn(struct node *node)
@@ -252,9 +252,9 @@ static void node_turn(struct node *node)
 
 	while (rendezvous_turn(node->rendezvous, &link, &event)) {
 		if (event == RENDEZVOUS_CAME)
-			(void)member_add(node, link);
+			(void)peer_add(node, link);
 		else if (event == RENDEZVOUS_REPLACED)
-			member_replace(node, link->context);
+			peer_replace(node, link->context);
 		else if (event == RENDEZVOUS_ENDED)
 			link_ended(node, link);
 	}
@@ -264,10 +264,10 @@ static void node_turn(struct node *node)
 static void members_cool(struct node *node)
 {
 	for (unsigned n = node->hot; n-- > 0;) {
-		if (!node->members[n]->heard)
+		if (!node->peers[n]->heard)
 			members_swap(node, n, --node->hot);
 		else
-			node->members[n]->heard = false;
+			node->peers[n]->heard = false;
 	}
 }
 
@@ -276,14 +276,14 @@ static void members_rest(struct node *node, uint64_t now)
 {
 	node->rest = now + REST_TIME;
 	for (unsigned n = 0; n < node->count; n++)
-		pair_rest(node->members[n]->pair);
+		pair_rest(node->peers[n]->pair);
 }
 
 /* Where this thread looks for frames. */
 static void members_tell(struct node *node, int cpu)
 {
 	for (unsigned n = 0; n < node->hot && cpu >= 0; n++)
-		pair_set_cpu(node->members[n]->pair, (unsigned)cpu);
+		pair_set_cpu(node->peers[n]->pair, (unsigned)cpu);
 }
 
 static void node_tick(struct node *node)
@@ -349,46 +349,46 @@ static bool pid_absent(const struct node *node, uint32_t pid)
 	return node->uplink && absence->pid == pid && glue_now(NULL) < absence->until;
 }
 
-static struct member *member_for(struct node *node, uint32_t pid)
+static struct node_peer *peer_for(struct node *node, uint32_t pid)
 {
-	struct member *member = member_find(node, pid);
+	struct node_peer *peer = peer_find(node, pid);
 	struct rendezvous_link *link;
 
-	if (member)
-		return member;
+	if (peer)
+		return peer;
 	if (pid == node->port.pid || pid_absent(node, pid))
 		return NULL;
 	link = rendezvous_connect(node->rendezvous, pid);
 	if (link)
-		return member_add(node, link);
+		return peer_add(node, link);
 	absence_note(node, pid, TICK);
 	return NULL;
 }
 
 /* Has this process been deaf for so long that its frames must go? */
-static bool member_stalled(struct member *member)
+static bool peer_stalled(struct node_peer *peer)
 {
 	uint64_t now = glue_now(NULL);
 
-	if (member->stalled == 0)
-		member->stalled = now;
-	return now >= member->stalled + STALL_TIME;
+	if (peer->stalled == 0)
+		peer->stalled = now;
+	return now >= peer->stalled + STALL_TIME;
 }
 
 /* A run of frames to one process here; returns how many are gone. */
-static unsigned member_send(
-	struct node *node, struct member *member, struct rte_mbuf **frames, unsigned count)
+static unsigned peer_send(
+	struct node *node, struct node_peer *peer, struct rte_mbuf **frames, unsigned count)
 {
-	unsigned put = pair_transmit(member->pair, frames, (uint16_t)count);
+	unsigned put = pair_transmit(peer->pair, frames, (uint16_t)count);
 
-	member->heard = true;
+	peer->heard = true;
 	if (put > 0)
-		member->stalled = 0;
-	rendezvous_wake(member->link);
-	if (put == count || !member_stalled(member))
+		peer->stalled = 0;
+	rendezvous_wake(peer->link);
+	if (put == count || !peer_stalled(peer))
 		return put;
 	node->counters.missed += count - put;
-	member->dropped += count - put;
+	peer->dropped += count - put;
 	rte_pktmbuf_free_bulk(frames + put, count - put);
 	return count;
 }
@@ -397,10 +397,10 @@ static unsigned member_send(
 static unsigned node_send_run(
 	struct node *node, uint64_t target, struct rte_mbuf **frames, unsigned count)
 {
-	struct member *member = target < NOBODY ? member_for(node, (uint32_t)target) : NULL;
+	struct node_peer *peer = target < NOBODY ? peer_for(node, (uint32_t)target) : NULL;
 
-	if (member)
-		return member_send(node, member, frames, count);
+	if (peer)
+		return peer_send(node, peer, frames, count);
 	if (node->uplink && target != NOBODY)
 		return port_transmit(node->uplink, frames, (uint16_t)count);
 	rte_pktmbuf_free_bulk(frames, count);
@@ -431,46 +431,46 @@ static uint16_t node_transmit(struct port *port, struct rte_mbuf **frames, uint1
 
 /* --- receiving --- */
 
-/* Takes what a member has sent; true: it is still there. */
-static bool member_receive(
+/* Takes what a peer has sent; true: it is still there. */
+static bool peer_receive(
 	struct node *node, unsigned at, struct rte_mbuf **frames, uint16_t count, uint16_t *done)
 {
-	struct member *member = node->members[at];
-	uint16_t taken = pair_receive(member->pair, frames + *done, (uint16_t)(count - *done));
+	struct node_peer *peer = node->peers[at];
+	uint16_t taken = pair_receive(peer->pair, frames + *done, (uint16_t)(count - *done));
 
 	*done = (uint16_t)(*done + taken);
 	if (taken > 0) {
-		member->heard = true;
+		peer->heard = true;
 		return true;
 	}
-	if (member->link && !pair_sound(member->pair)) {
+	if (peer->link && !pair_sound(peer->pair)) {
 		if (node->broken++ == 0)
 			log_warning("%s: process id %u of uid %u has broken the rules of the "
 				    "memory that it shares with this one, which drops it: restart "
 				    "it",
-				node->port.name, member->pid, (unsigned)member->link->uid);
+				node->port.name, peer->pid, (unsigned)peer->link->uid);
 		node->counters.errors++;
-		member_end(node, member);
+		peer_end(node, peer);
 	}
-	if (member->link)
+	if (peer->link)
 		return true;
-	member_remove(node, at);
+	peer_remove(node, at);
 	return false;
 }
 
-/* The hot members, each in its turn the first one. */
+/* The hot peers, each in its turn the first one. */
 static uint16_t node_receive_hot(struct node *node, struct rte_mbuf **frames, uint16_t count)
 {
 	uint16_t done = 0;
 
 	for (unsigned n = node->hot; n-- > 0 && done < count;)
-		(void)member_receive(node, n, frames, count, &done);
+		(void)peer_receive(node, n, frames, count, &done);
 	if (node->hot > 1 && done > 0)
 		members_swap(node, node->first++ % node->hot, node->hot - 1);
 	return done;
 }
 
-/* A part of the cold members, or all. A look at one that has sent nothing writes nothing. */
+/* A part of the cold peers, or all. A look at one that has sent nothing writes nothing. */
 static uint16_t node_receive_cold(
 	struct node *node, struct rte_mbuf **frames, uint16_t count, uint16_t done)
 {
@@ -485,11 +485,11 @@ static uint16_t node_receive_cold(
 		if (node->hot + node->cold >= node->count)
 			node->cold = 0;
 		at = node->hot + node->cold;
-		if (node->members[at]->link && !pair_waits(node->members[at]->pair)) {
+		if (node->peers[at]->link && !pair_waits(node->peers[at]->pair)) {
 			node->cold++;
 			continue;
 		}
-		if (!member_receive(node, at, frames, count, &done))
+		if (!peer_receive(node, at, frames, count, &done))
 			continue;
 		if (done > before)
 			members_swap(node, at, node->hot++);
@@ -602,7 +602,7 @@ static bool node_shares_cpu(struct port *port)
 	int cpu = sched_getcpu();
 
 	for (unsigned n = 0; n < hot && cpu >= 0; n++)
-		if (pair_is_on(node->members[n]->pair, (unsigned)cpu))
+		if (pair_is_on(node->peers[n]->pair, (unsigned)cpu))
 			return true;
 	return false;
 }
@@ -630,7 +630,7 @@ static void node_counters(struct port *port, struct port_counters *counters)
 
 	*counters = node->counters;
 	for (unsigned n = 0; n < node->count; n++)
-		counters_add(counters, node->members[n]->pair);
+		counters_add(counters, node->peers[n]->pair);
 	counters->buffers = pool_used(port->pool);
 }
 
@@ -691,9 +691,9 @@ static void node_close(struct port *port)
 	struct node *node = (struct node *)port;
 
 	while (node->count > 0) {
-		if (node->members[node->count - 1]->link)
-			member_end(node, node->members[node->count - 1]);
-		member_remove(node, node->count - 1);
+		if (node->peers[node->count - 1]->link)
+			peer_end(node, node->peers[node->count - 1]);
+		peer_remove(node, node->count - 1);
 	}
 	rendezvous_close(node->rendezvous);
 	if (node->uplink)
@@ -758,7 +758,7 @@ bool glue_node_describe(struct port *port, struct glue_node *description)
 	*description =
 		(struct glue_node){.path = rendezvous_path(node->rendezvous), .pairs = node->count};
 	for (unsigned n = 0; n < node->count; n++)
-		description->pair_memory += pair_count(node->members[n]->pair).memory;
+		description->pair_memory += pair_count(node->peers[n]->pair).memory;
 	for (unsigned n = 0; n < REFUSALS; n++)
 		description->refused[n] =
 			(struct glue_refusal){reasons[n], rendezvous_refused(node->rendezvous)[n]};
@@ -777,26 +777,26 @@ unsigned glue_node_present(struct port *port, struct glue_process *processes, un
 bool glue_node_pair(struct port *port, uint32_t pid, struct glue_pair *description)
 {
 	struct node *node = node_of(port);
-	struct member *member = node ? member_find(node, pid) : NULL;
+	struct node_peer *peer = node ? peer_find(node, pid) : NULL;
 	struct pair_counters counters;
 
-	if (!member)
+	if (!peer)
 		return false;
-	counters = pair_count(member->pair);
-	*description = (struct glue_pair){.process = (uint32_t)member->link->process,
-		.cpu = pair_cpu(member->pair),
+	counters = pair_count(peer->pair);
+	*description = (struct glue_pair){.process = (uint32_t)peer->link->process,
+		.cpu = pair_cpu(peer->pair),
 		.frames_sent = counters.sent,
 		.frames_received = counters.received,
 		.bytes_sent = counters.bytes_sent,
 		.bytes_streamed = counters.bytes_streamed,
 		.bytes_received = counters.bytes_received,
 		.full = counters.full,
-		.dropped = member->dropped,
-		.wakes_sent = member->link->wakes_sent,
-		.wakes_received = member->link->wakes_received,
+		.dropped = peer->dropped,
+		.wakes_sent = peer->link->wakes_sent,
+		.wakes_received = peer->link->wakes_received,
 		.memory = counters.memory};
 	for (unsigned n = 0; n < node->hot && !description->hot; n++)
-		description->hot = node->members[n] == member;
+		description->hot = node->peers[n] == peer;
 	return true;
 }
 

@@ -25,7 +25,7 @@
 #define SIZE_MAX_BYTES (UINT64_C(1) << 30)
 #define WINDOW_MAX     4096
 #define PING_TIMEOUT   SECOND
-#define STOP_PATIENCE  SECOND /* without progress */
+#define STOP_TIMEOUT   SECOND /* without progress */
 #define LOOK_INTERVAL  (SECOND / 50)
 #define ERROR_BYTES    160
 
@@ -527,7 +527,7 @@ static bool traffic_await(const struct traffic *traffic)
 			messages = atomic_load(&traffic->messages);
 			since = now_ns();
 		}
-		if (now_ns() - since >= STOP_PATIENCE || console_interrupted())
+		if (now_ns() - since >= STOP_TIMEOUT || console_interrupted())
 			return false;
 		sleep_until(now_ns() + SECOND / 1000);
 	}

@@ -14,12 +14,12 @@
 
 #include <myriexpress.h>
 
-#define FILTER   0x70696e67
-#define WAITS    1 /* endpoint id of the one that waits */
-#define PING     UINT64_C(1)
-#define PONG     UINT64_C(2)
-#define ROUNDS   200
-#define PATIENCE 60000 /* ms */
+#define FILTER  0x70696e67
+#define WAITS   1 /* endpoint id of the one that waits */
+#define PING    UINT64_C(1)
+#define PONG    UINT64_C(2)
+#define ROUNDS  200
+#define TIMEOUT 60000 /* ms */
 
 static const uint32_t sizes[] = {0, 1, 1024, 32768, 32769, 1048576};
 
@@ -37,7 +37,7 @@ static mx_status_t await(mx_endpoint_t endpoint, mx_request_t *request)
 	mx_status_t status;
 	uint32_t result;
 
-	mx_wait(endpoint, request, PATIENCE, &status, &result);
+	mx_wait(endpoint, request, TIMEOUT, &status, &result);
 	check(&status, result);
 	return status;
 }
@@ -121,7 +121,7 @@ static void client_run(const char *name)
 	uint64_t nic_id;
 
 	mx_hostname_to_nic_id((char *)(uintptr_t)name, &nic_id);
-	mx_connect(endpoint, nic_id, WAITS, FILTER, PATIENCE, &peer);
+	mx_connect(endpoint, nic_id, WAITS, FILTER, TIMEOUT, &peer);
 	for (size_t n = 0; n < sizeof(sizes) / sizeof(sizes[0]); n++) {
 		double begin = now();
 

@@ -14,13 +14,13 @@
 #define WINDOW_LEAST 2u
 #define WINDOW_MOST  65536u
 
-#define LOOK_TURNS   16u                 /* idle turns between two looks at the clock */
-#define IDLE_SPINS   (50 * MICROSECOND)  /* of silence, before others have the CPU, */
-#define IDLE_NAP     (50 * MICROSECOND)  /* for so long each time */
-#define SAY_TIME     MILLISECOND         /* between two words into silence */
-#define RESEND_TIME  (50 * MILLISECOND)  /* until a message that is not answered counts as lost */
-#define END_PATIENCE (100 * MILLISECOND) /* the measure is over, whether the peer knows or not */
-#define PATIENCE     (3 * SECOND)
+#define LOOK_TURNS  16u                 /* idle turns between two looks at the clock */
+#define IDLE_SPINS  (50 * MICROSECOND)  /* of silence, before others have the CPU, */
+#define IDLE_NAP    (50 * MICROSECOND)  /* for so long each time */
+#define SAY_TIME    MILLISECOND         /* between two words into silence */
+#define RESEND_TIME (50 * MILLISECOND)  /* until a message that is not answered counts as lost */
+#define END_TIMEOUT (100 * MILLISECOND) /* the measure is over, whether the peer knows or not */
+#define TIMEOUT     (3 * SECOND)
 
 /* --- the measures: how much each end sends, and when */
 
@@ -336,9 +336,9 @@ static void idle(struct bare *bare)
 	}
 	if (now - bare->quiet > IDLE_SPINS)
 		nanosleep(&nap, NULL);
-	if (now - bare->quiet > PATIENCE)
+	if (now - bare->quiet > TIMEOUT)
 		bare->state = BARE_LOST;
-	else if (bare->client && bare->state == BARE_END && now - bare->quiet > END_PATIENCE)
+	else if (bare->client && bare->state == BARE_END && now - bare->quiet > END_TIMEOUT)
 		bare->state = BARE_DONE;
 	if (now - bare->said < SAY_TIME)
 		return;

@@ -25,7 +25,7 @@
  *     |  payload; HELLO: size of messages, 8 bytes ...
  *
  * B1. Whatever arrives, nothing is written outside the landing memory, and an end that hears
- *     nothing for BARE_PATIENCE gives up. Frames may get lost: lost frames are not counted, and
+ *     nothing for TIMEOUT gives up. Frames may get lost: lost frames are not counted, and
  *     do not stop a measure.
  * B2. One thread drives an end.
  */

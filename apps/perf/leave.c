@@ -14,7 +14,7 @@
 
 /* seconds for last messages and for interfaces to close: a complaining thread may hold a lock that
  * closing needs, and the reader of a pipe may not read */
-#define PATIENCE 2
+#define TIMEOUT 2
 
 static atomic_flag leaving = ATOMIC_FLAG_INIT;
 static volatile sig_atomic_t exit_code;
@@ -33,7 +33,7 @@ void leave_begin(void)
 		pause();
 	exit_code = EXIT_RUN; /* until leave() knows better */
 	signal(SIGALRM, give_up);
-	alarm(PATIENCE);
+	alarm(TIMEOUT);
 }
 
 void leave(int code)
@@ -57,7 +57,7 @@ static void die_of_signal(void)
 	raise(killer);
 }
 
-/* Further signals wait until the end, which PATIENCE bounds: timeout(1) sends two, and the second
+/* Further signals wait until the end, which TIMEOUT bounds: timeout(1) sends two, and the second
  * must not leave half behind. */
 static void *wait_for_signal(void *unused)
 {

@@ -21,7 +21,7 @@
 #include "line.h"
 
 #define FILTER     0x70657266
-#define PATIENCE   10000 /* ms */
+#define TIMEOUT    10000 /* ms */
 #define BITS       UINT64_C(1)
 #define BITS_OTHER UINT64_C(2) /* of requests that are done beside the one that is looked for; */
 #define BITS_KEPT  (UINT64_C(1) << 32) /* of messages that are kept, each with its number */
@@ -148,9 +148,9 @@ static int unexpected_receive(struct line *line, int most)
 		if (!result)
 			break;
 		request = receive_post(line, BITS);
-		if (!request_ends(line, &request, PATIENCE))
+		if (!request_ends(line, &request, TIMEOUT))
 			line->request.complain(
-				"a receive of MX has not ended for %d seconds.", PATIENCE / 1000);
+				"a receive of MX has not ended for %d seconds.", TIMEOUT / 1000);
 		arrived++;
 	}
 	return arrived;
@@ -164,9 +164,9 @@ static void send_message(struct line *line, uint64_t size)
 	mx_request_t *place = &line->sends[line->sent++ % line->places];
 	mx_segment_t segment = {line->request.memory, (uint32_t)size};
 
-	if (*place && !request_ends(line, place, PATIENCE))
+	if (*place && !request_ends(line, place, TIMEOUT))
 		line->request.complain(
-			"a send of MX has not ended for %d seconds.", PATIENCE / 1000);
+			"a send of MX has not ended for %d seconds.", TIMEOUT / 1000);
 	need(line, mx_isend(line->endpoint, &segment, 1, line->other, BITS, NULL, place),
 		"mx_isend");
 }

@@ -46,7 +46,7 @@ struct rival_end {
 
 struct rival {
 	const char *name;
-	const char *transports; /* and manners, for the usage */
+	const char *transports; /* and ways to wait, for the usage */
 
 	/* Makes this end ready to send and receive, or complains. */
 	void *(*open)(const struct rival_end *end);

@@ -9,8 +9,8 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#define PATIENCE_SECONDS 1
-#define ANSWER_BYTES     20000 /* DPDK sends 16 KiB at most */
+#define TIMEOUT_SECONDS 1
+#define ANSWER_BYTES    20000 /* DPDK sends 16 KiB at most */
 
 /* Reads the next answer. Returns false if none comes, or one that is no JSON. */
 static bool client_receive(struct client *client)
@@ -25,7 +25,7 @@ static bool client_receive(struct client *client)
 
 bool client_open(struct client *client, const char *path)
 {
-	const struct timeval patience = {.tv_sec = PATIENCE_SECONDS};
+	const struct timeval timeout = {.tv_sec = TIMEOUT_SECONDS};
 	struct sockaddr_un address = {.sun_family = AF_UNIX};
 
 	if (strlen(path) >= sizeof(address.sun_path))
@@ -35,8 +35,8 @@ bool client_open(struct client *client, const char *path)
 	client->socket = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
 	if (client->socket < 0)
 		return false;
-	setsockopt(client->socket, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
-	setsockopt(client->socket, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
+	setsockopt(client->socket, SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof(timeout));
+	setsockopt(client->socket, SOL_SOCKET, SO_SNDTIMEO, &timeout, sizeof(timeout));
 	/* It greets with its version. */
 	if (connect(client->socket, (struct sockaddr *)&address, sizeof(address)) == 0 &&
 		client_receive(client))

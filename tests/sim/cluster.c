@@ -137,7 +137,7 @@ void cluster_end(struct node *node)
 	member->handles = member->halted = false;
 	member->refusals = 0;
 	memset(member->last, 0, sizeof(member->last));
-	member->patience = 0;
+	member->timeout = 0;
 	memset(member->routes, 0, cluster->simulation->node_count * sizeof(member->routes[0]));
 }
 

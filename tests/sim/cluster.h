@@ -31,7 +31,7 @@
 
 #define CLUSTER_PID_BASE UINT32_C(0x4d580000)
 /* ns after which MX gives up to connect, and more */
-#define CLUSTER_PATIENCE (70 * SECOND)
+#define CLUSTER_QUIET (70 * SECOND)
 
 struct cluster;
 struct command;

@@ -123,7 +123,7 @@ static void member_act(struct member *member)
 	else if ((choice -= 0.03) < 0)
 		handler_change(member);
 	else if ((choice -= 0.005) < 0)
-		patience_change(member);
+		timeout_change(member);
 	else if ((choice -= 0.002) < 0)
 		flood(member, peer);
 	else if ((choice -= 0.004) < 0)

@@ -56,22 +56,22 @@ uint64_t length_choose(struct cluster *cluster)
 #define LIMIT_MOST 64                 /* ms */
 #define LATE       (50 * MILLISECOND) /* of a request that can be ended at any time */
 
-void patience_change(struct member *member)
+void timeout_change(struct member *member)
 {
 	struct cluster *cluster = cluster_here();
 	uint32_t time = prng_chance(&cluster->prng, 0.7)
 				? MX_INFINITE
 				: (uint32_t)prng_scale(&cluster->prng, 1, LIMIT_MOST);
 
-	member->patience = time == MX_INFINITE ? 0 : time * MILLISECOND;
+	member->timeout = time == MX_INFINITE ? 0 : time * MILLISECOND;
 	mx_set_request_timeout(member->endpoint, NULL, time);
 }
 
 /* It is about to be posted. */
 static void limit_begin(const struct member *member, struct post *post)
 {
-	if (member->patience != 0)
-		post->deadline = simulation_now(member->node->simulation) + member->patience;
+	if (member->timeout != 0)
+		post->deadline = simulation_now(member->node->simulation) + member->timeout;
 }
 
 /* It is posted. The handler may have cancelled it meanwhile. */

@@ -100,10 +100,10 @@ struct member {
 	uint64_t refusals;           /* of messages without credit, in this life */
 	struct post *last[CONTEXTS]; /* wildcard receives of the end */
 	uint32_t filter;
-	uint64_t context;  /* bits of the context id */
-	uint64_t patience; /* of requests from now on, ns; 0: without end */
-	uint64_t looked;   /* when the last step ended, ns */
-	bool quiet;        /* nothing of it was under way before its last look */
+	uint64_t context; /* bits of the context id */
+	uint64_t timeout; /* of requests from now on, ns; 0: without end */
+	uint64_t looked;  /* when the last step ended, ns */
+	bool quiet;       /* nothing of it was under way before its last look */
 	struct route *routes;
 };
 
@@ -134,7 +134,7 @@ void cancel_any(struct member *member);
 void forget_any(struct member *member);
 void probe_any(struct member *member);
 /* Another time limit for all requests that come. */
-void patience_change(struct member *member);
+void timeout_change(struct member *member);
 /* An endpoint has opened: its filter is another one, maybe. */
 void connects_meet(struct cluster *cluster, uint32_t to);
 /* Requests that have a limit end in time. */

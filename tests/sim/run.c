@@ -269,7 +269,7 @@ static bool far_ends_missing(const struct simulation *simulation)
 /* The workload, then quiet. */
 static void simulation_play(struct simulation *simulation)
 {
-	uint64_t patience;
+	uint64_t deadline;
 
 	while ((!workload_done(simulation->workload) || !tiers_done(simulation->tiers) ||
 		       !letters_done(simulation->letters) || !cluster_done(simulation->cluster)) &&
@@ -277,14 +277,14 @@ static void simulation_play(struct simulation *simulation)
 		;
 	simulation->over = true;
 	/* Programs that end are as patient as the setting says. */
-	patience = simulation_now(simulation) + 4 * simulation->peer_timeout * simulation->haste +
+	deadline = simulation_now(simulation) + 4 * simulation->peer_timeout * simulation->haste +
 		   4 * SECOND;
 	/* A silent process's gets may come late for the first time, and are answered then. */
 	if (simulation->silent->count > 0)
-		patience += simulation->network.settings.late_time;
+		deadline += simulation->network.settings.late_time;
 	if (simulation->cluster)
-		patience += CLUSTER_PATIENCE;
-	while (!simulation_failed(simulation) && simulation_now(simulation) < patience &&
+		deadline += CLUSTER_QUIET;
+	while (!simulation_failed(simulation) && simulation_now(simulation) < deadline &&
 		(!all_up(simulation) || !all_settled(simulation) || far_ends_missing(simulation) ||
 			!tiers_quiet(simulation->tiers) || !letters_quiet(simulation->letters) ||
 			!cluster_quiet(simulation->cluster)))
