@@ -528,6 +528,7 @@ static void no_operation_is_missing(void **state)
 	NOT_SUPPORTED(fi_connect(ep, NULL, NULL, 0));
 	NOT_SUPPORTED(fi_listen((struct fid_pep *)ep));
 	NOT_SUPPORTED(fi_av_insertsvc(sides[0].av, "x", "y", NULL, 0, NULL));
+	NOT_SUPPORTED(fi_av_insertsym(sides[0].av, "x", 1, "y", 1, NULL, 0, NULL));
 }
 
 /* An endpoint without tagged messages. */
@@ -545,6 +546,23 @@ static void a_kind_that_was_not_asked_for_is_not_there(void **state)
 	NOT_SUPPORTED(fi_atomic(sides[0].ep, NULL, 0, NULL, 0, 0, 0, FI_INT8, FI_SUM, NULL));
 	NOT_SUPPORTED(fi_send(sides[0].ep, NULL, 0, NULL, 0, NULL));
 	NOT_SUPPORTED(fi_recv(sides[0].ep, NULL, 0, NULL, 0, NULL));
+	pair_close();
+}
+
+/* With the sources of what completes. */
+static void a_read_that_waits_tells_sources(void **state)
+{
+	struct fi_cq_tagged_entry entry;
+	fi_addr_t source = FI_ADDR_NOTAVAIL;
+	char in[4];
+
+	(void)state;
+	pair_open(&(struct wish){.caps = FI_TAGGED | FI_SOURCE, .wait = FI_WAIT_UNSPEC});
+	assert_ok(fi_trecv(sides[1].ep, in, 4, NULL, FI_ADDR_UNSPEC, 1, 0, NULL));
+	assert_ok(fi_tinject(sides[1].ep, "abc", 4, sides[1].self, 1));
+	assert_int_equal(fi_cq_sreadfrom(sides[1].cq, &entry, 1, &source, NULL, 60000), 1);
+	assert_int_equal(source, sides[1].self);
+	assert_string_equal(in, "abc");
 	pair_close();
 }
 
@@ -616,6 +634,7 @@ int main(void)
 		TEST(what_is_in_use_does_not_close),
 		TEST(an_endpoint_is_bound_before_it_is_enabled),
 		TEST(flags_of_an_endpoint_can_be_read_and_set),
+		cmocka_unit_test(a_read_that_waits_tells_sources),
 		cmocka_unit_test(an_alias_has_flags_of_its_own),
 		cmocka_unit_test(every_format_is_a_prefix),
 		cmocka_unit_test(a_read_can_wait),
