@@ -426,6 +426,11 @@ static bool process_answers(struct process process, uint64_t timeout)
 	return member_answers(&front, opened, process, timeout);
 }
 
+static bool process_lives(struct process process, uint64_t timeout)
+{
+	return member_lives(&front, opened, process, timeout);
+}
+
 /* Room for all, and what a list says of them. */
 static bool processes_make(void)
 {
@@ -475,10 +480,8 @@ static bool start(void)
 	if (!messages_make(opened))
 		return false;
 	adi.job.drive = progress;
-	if (is_served()) {
-		adi.job.watch.answers = process_answers;
-		adi.job.watch.patience = setting_number(SETTING_PEER_TIMEOUT);
-	}
+	adi.job.watch.answers = is_served() ? process_answers : process_lives;
+	adi.job.watch.patience = setting_number(SETTING_PEER_TIMEOUT);
 	if (!job_together())
 		return false;
 	if (job_is_listed(&adi.job) && is_served())

@@ -29,6 +29,7 @@ void ping_done(void *context, struct ping *ping)
 
 	*report = (struct ping_report){
 		.outcome = ping->outcome,
+		.absent = ping->absent,
 		.least = transport_ping_least(engine->transport),
 		.most = transport_ping_most(engine->transport),
 	};

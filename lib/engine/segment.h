@@ -461,6 +461,7 @@ struct ping_report {
 	uint32_t least; /* what a question may have here */
 	uint32_t most;
 	uint8_t address[6]; /* MAC */
+	bool absent;
 	bool exact;
 	uint64_t round_trip; /* ns, as are the others */
 	uint64_t residence;

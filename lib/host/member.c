@@ -61,20 +61,36 @@ void member_knows(const struct front *front, uint64_t interface, const struct ca
 	visit_leave(&visit);
 }
 
-bool member_answers(
-	const struct front *front, uint64_t interface, struct process process, uint64_t timeout)
+static bool member_ping(const struct front *front, uint64_t interface, struct process process,
+	uint64_t timeout, struct ping_report *report)
 {
 	struct command command = {
 		.kind = COMMAND_PING,
 		.ping = {.nid = process.nid, .pid = process.pid, .timeout = timeout},
 	};
-	struct ping_report report;
 	struct visit visit;
 	enum answer answer;
 
 	if (front_visit(front, &visit, interface, HANDLE_INTERFACE, -1) != 0)
-		return true;
-	answer = submission_ping(&visit.interface->submission, &command, interface_drive, &report);
+		return false;
+	answer = submission_ping(&visit.interface->submission, &command, interface_drive, report);
 	visit_leave(&visit);
-	return answer != ANSWER_OK || report.outcome == PING_ANSWERED;
+	return answer == ANSWER_OK;
+}
+
+bool member_answers(
+	const struct front *front, uint64_t interface, struct process process, uint64_t timeout)
+{
+	struct ping_report report;
+
+	return !member_ping(front, interface, process, timeout, &report) ||
+	       report.outcome == PING_ANSWERED;
+}
+
+bool member_lives(
+	const struct front *front, uint64_t interface, struct process process, uint64_t timeout)
+{
+	struct ping_report report;
+
+	return !member_ping(front, interface, process, timeout, &report) || !report.absent;
 }

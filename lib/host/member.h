@@ -19,5 +19,9 @@ void member_knows(const struct front *front, uint64_t interface, const struct ca
  * open any more. */
 bool member_answers(const struct front *front, uint64_t interface, struct process process,
 	uint64_t timeout) CORE_API(member_answers);
+/* The same of one that may answer in its own calls only: true also if it is silent, unless the port
+ * knows that the process is not there. */
+bool member_lives(const struct front *front, uint64_t interface, struct process process,
+	uint64_t timeout) CORE_API(member_lives);
 
 #endif

@@ -20,7 +20,8 @@
 
 /* watch.h. A front end sets the first two, before barriers at which it wants a watch. */
 struct watch {
-	/* Does a process answer within timeout ns? NULL: nobody is looked after. */
+	/* Does a process answer within timeout ns, or may it be alive nevertheless (W2)? NULL:
+	 * nobody is looked after. */
 	bool (*answers)(struct process process, uint64_t timeout);
 	uint64_t patience; /* ns of silence after which a rank is dead */
 	bool active;

@@ -6,8 +6,8 @@
  * W1. Each rank looks after its right neighbour. Somebody has a neighbour that is dead if anybody
  *     is dead, and those that live come to the barrier.
  * W2. A neighbour that has not answered for the front end's patience is dead, and the job ends.
- *     Where a process answers only in its own calls (PTL_PROGRESS=inline) silence says nothing,
- *     and the front end wants no watch.
+ *     Where a process answers only in its own calls (PTL_PROGRESS=inline) silence says nothing:
+ *     there a neighbour is dead if the port knows that it is not there, as a node does.
  * W3. Nothing is asked of the launcher at the barrier, which it might not expect.
  * W4. Of a rank that has not joined nobody knows where it is, and whether it is dead or late. So
  *     the first two ranks, which wait for the others to join, say so when a dead one would have had

@@ -85,12 +85,15 @@ static bool rank_answers(struct process process, uint64_t timeout)
 	return member_answers(&portals, joined_by, process, timeout);
 }
 
-/* Ranks answer while they compute, so one that does not is dead. */
+static bool rank_lives(struct process process, uint64_t timeout)
+{
+	return member_lives(&portals, joined_by, process, timeout);
+}
+
+/* W2. */
 static void watch_want(const struct member *member)
 {
-	if (member->drives && !member->is_helped)
-		return;
-	job.watch.answers = rank_answers;
+	job.watch.answers = member->drives && !member->is_helped ? rank_lives : rank_answers;
 }
 
 /* A loop is of no use where there are others. */

@@ -192,11 +192,12 @@ static void ping_send(struct transport *transport, struct ping *ping)
 }
 
 /* The reason why no answer came. The known life and address of a silent process are doubted. */
-static enum ping_outcome ping_failure(struct transport *transport, const struct ping *ping)
+static enum ping_outcome ping_failure(struct transport *transport, struct ping *ping)
 {
 	struct peer *peer = peer_table_find(&transport->peers, ping->to);
 	uint32_t hop = encapsulation_hop(&transport->encapsulation, ping->to.nid);
 
+	ping->absent = peer && address_absent(transport, peer);
 	if (ping->sent != 0) {
 		if (peer)
 			address_doubt(transport, peer, NULL);

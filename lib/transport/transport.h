@@ -109,6 +109,7 @@ struct ping {
 	uint64_t timeout; /* ns */
 	/* Result. The rest of it means something with PING_ANSWERED. */
 	enum ping_outcome outcome;
+	bool absent; /* not answered, and the port knows that no process has the name */
 	uint8_t address[FRAME_ADDRESS_BYTES]; /* MAC, where the question went to */
 	uint32_t incarnation;                 /* the life that answered */
 	uint32_t answered;                    /* size of the answer */

@@ -93,11 +93,12 @@ class Launched(programs.Case):
             done = self.expect_success(self.launch(*launcher, RING))
             self.assertIn("1 ranks have the sum", done.stdout)
 
-    def expect_ends(self, *launcher, abort=None, exited=None):
+    def expect_ends(self, *launcher, abort=None, exited=None, **settings):
         """A job ends when a rank of it aborts, exits, is killed, or leaves while others are in a barrier. abort, exited: the exit codes of a
         launcher that passes them on."""
         for how in ("7", "exit", "kill", "leave"):
-            done = self.launch(*launcher, "-n", "3", os.path.join(os.environ["POSTERN_BUILD"], "tests/apps/ends"), how, PTL_PEER_TIMEOUT="2s")
+            done = self.launch(*launcher, "-n", "3", os.path.join(os.environ["POSTERN_BUILD"], "tests/apps/ends"), how, PTL_PEER_TIMEOUT="2s",
+                               **settings)
             self.assertNotIn(done.returncode, (0, TOO_LONG), (how, done.stderr))
             if how in ("7", "exit") and abort:
                 self.assertIn(done.returncode, (abort,) if how == "7" else exited)
@@ -116,6 +117,13 @@ class Launched(programs.Case):
     @installed("mpiexec.hydra")
     def test_hydra_ends_a_job(self):
         self.expect_ends("mpiexec.hydra", abort=7, exited=(9,))
+
+    @installed("mpiexec.hydra")
+    def test_hydra_ends_a_job_of_ranks_that_answer_in_their_own_calls_only(self):
+        """A node knows that a process is not there. One that makes no calls is there."""
+        self.expect_ends("mpiexec.hydra", abort=7, exited=(9,), PTL_PROGRESS="inline")
+        self.expect_success(self.launch("mpiexec.hydra", "-n", "3", os.path.join(os.environ["POSTERN_BUILD"], "tests/apps/ends"), "late",
+                                        PTL_PROGRESS="inline", PTL_PEER_TIMEOUT="500ms"))
 
     @has_pmix
     @has_slurm
