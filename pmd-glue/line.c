@@ -2,12 +2,15 @@
 /* line.c - see line.h. */
 #include <pmd-glue/line.h>
 
+#include <assert.h>
 #include <errno.h>
 #include <linux/errqueue.h>
 #include <netinet/udp.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
+
+#include <base/log.h>
 
 #define RECEIVE_BYTES (8 << 20) /* what is asked for; an ordinary user gets net.core.rmem_max */
 #define SEND_BYTES    (1 << 20)
@@ -26,17 +29,40 @@ static int option_get(int socket, int level, int option, int otherwise)
 	return getsockopt(socket, level, option, &value, &size) == 0 ? value : otherwise;
 }
 
+static bool granted(struct line *line, enum line_lack lack, bool yes)
+{
+	if (!yes)
+		line->lacks |= 1u << lack;
+	return yes;
+}
+
+static bool line_set(struct line *line, enum line_lack lack, int level, int option, int value)
+{
+	return granted(line, lack, option_set(line->socket, level, option, value));
+}
+
 /* The options of a version of IP that have another number in the other one. */
 static void options_ip(struct line *line, sa_family_t family)
 {
 	bool six = family == AF_INET6;
+	int level = six ? SOL_IPV6 : SOL_IP;
 
-	line->level = six ? SOL_IPV6 : SOL_IP;
-	line->news = option_set(line->socket, line->level, six ? IPV6_RECVERR : IP_RECVERR, 1);
-	line->marks = option_set(line->socket, line->level, six ? IPV6_RECVTCLASS : IP_RECVTOS, 1);
-	(void)option_set(line->socket, line->level, six ? IPV6_TCLASS : IP_TOS, ECN_CAPABLE);
-	(void)option_set(line->socket, line->level, six ? IPV6_MTU_DISCOVER : IP_MTU_DISCOVER,
+	line->level = level;
+	line->news = line_set(line, LINE_ERRORS, level, six ? IPV6_RECVERR : IP_RECVERR, 1);
+	line->marks = line_set(line, LINE_MARKS, level, six ? IPV6_RECVTCLASS : IP_RECVTOS, 1);
+	(void)line_set(line, LINE_ECT, level, six ? IPV6_TCLASS : IP_TOS, ECN_CAPABLE);
+	(void)line_set(line, LINE_PATH, level, six ? IPV6_MTU_DISCOVER : IP_MTU_DISCOVER,
 		six ? IPV6_PMTUDISC_WANT : IP_PMTUDISC_WANT);
+}
+
+/* Calls for no message at all. */
+static void calls_try(struct line *line)
+{
+	struct mmsghdr none = {0};
+
+	(void)granted(line, LINE_SENDMMSG, sendmmsg(line->socket, &none, 0, MSG_DONTWAIT) >= 0);
+	(void)granted(
+		line, LINE_RECVMMSG, recvmmsg(line->socket, &none, 0, MSG_DONTWAIT, NULL) >= 0);
 }
 
 bool line_open(struct line *line, sa_family_t family)
@@ -51,14 +77,64 @@ bool line_open(struct line *line, sa_family_t family)
 		return false;
 	}
 	/* A kernel that does not know the option would send joined datagrams as one long one. */
-	line->segments = option_get(line->socket, SOL_UDP, UDP_SEGMENT, -1) >= 0;
-	line->joins = option_set(line->socket, SOL_UDP, UDP_GRO, 1);
+	line->segments = granted(
+		line, LINE_SEGMENT, option_get(line->socket, SOL_UDP, UDP_SEGMENT, -1) >= 0);
+	line->joins = line_set(line, LINE_GRO, SOL_UDP, UDP_GRO, 1);
 	options_ip(line, family);
-	(void)option_set(line->socket, SOL_SOCKET, SO_RXQ_OVFL, 1);
-	(void)option_set(line->socket, SOL_SOCKET, SO_SNDBUF, SEND_BYTES);
-	(void)option_set(line->socket, SOL_SOCKET, SO_RCVBUF, RECEIVE_BYTES);
+	(void)line_set(line, LINE_OVERFLOWS, SOL_SOCKET, SO_RXQ_OVFL, 1);
+	(void)line_set(line, LINE_SEND_ROOM, SOL_SOCKET, SO_SNDBUF, SEND_BYTES);
+	(void)line_set(line, LINE_RECEIVE_ROOM, SOL_SOCKET, SO_RCVBUF, RECEIVE_BYTES);
+	calls_try(line);
 	line->room = (uint32_t)option_get(line->socket, SOL_SOCKET, SO_RCVBUF, 0);
 	return true;
+}
+
+static struct port_lack lack_of(const struct line *line, enum line_lack lack)
+{
+	static const struct port_lack lacks[2][LINE_LACK_COUNT] = {
+#define X(constant, four, six, effect) {four, effect},
+		{LINE_LACKS(X)},
+#undef X
+#define X(constant, four, six, effect) {six, effect},
+		{LINE_LACKS(X)},
+#undef X
+	};
+
+	return lacks[line->level == SOL_IPV6][lack];
+}
+
+static void lack_tell(const struct line *line, enum line_lack lack, const char *name)
+{
+	struct port_lack one = lack_of(line, lack);
+
+	log_info("%s: the system refuses %s: %s", name, one.what, one.effect);
+}
+
+void line_lose(struct line *line, enum line_lack lack, const char *name)
+{
+	if (line_lacks(line, lack))
+		return;
+	line->lacks |= 1u << lack;
+	lack_tell(line, lack, name);
+}
+
+void line_tell(const struct line *line, const char *name)
+{
+	for (unsigned n = 0; n < LINE_LACK_COUNT; n++)
+		if (line_lacks(line, n))
+			lack_tell(line, n, name);
+}
+
+static_assert(LINE_LACK_COUNT <= PORT_LACKS, "a description has room for all");
+
+unsigned line_describe(const struct line *line, struct port_lack *lacks)
+{
+	unsigned count = 0;
+
+	for (unsigned n = 0; n < LINE_LACK_COUNT; n++)
+		if (line_lacks(line, n))
+			lacks[count++] = lack_of(line, n);
+	return count;
 }
 
 bool line_bind(const struct line *line, const union udp_name *name, socklen_t size)

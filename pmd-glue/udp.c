@@ -97,7 +97,6 @@ struct udp {
 	struct nodes nodes;
 	struct candidate_range range;
 	uint32_t index; /* of the own UDP port */
-	bool alone;     /* the system refuses sendmmsg() */
 	bool narrow_told, unknown_told;
 	bool heard; /* frames have come since the owner last slept, or was about to */
 	int query;  /* a socket to ask the kernel with */
@@ -367,6 +366,7 @@ static bool refusal_passes(struct udp *udp, int error, bool *wait)
 	}
 	if (error == EIO || error == EOPNOTSUPP) {
 		udp->line.segments = false;
+		line_lose(&udp->line, LINE_SEGMENT, udp->port.name);
 		return true;
 	}
 	return false;
@@ -396,7 +396,7 @@ static int batch_send(struct udp *udp)
 	struct batch *batch = &udp->batch;
 	int sent;
 
-	if (batch->count == 1 || udp->alone)
+	if (batch->count == 1 || line_lacks(&udp->line, LINE_SENDMMSG))
 		return message_send(udp, &batch->messages[0].msg_hdr);
 	sent = sendmmsg(udp->line.socket, batch->messages, batch->count, MSG_DONTWAIT);
 	if (sent >= 0 || errno == EAGAIN || errno == EINTR)
@@ -405,7 +405,8 @@ static int batch_send(struct udp *udp)
 	if (message_send(udp, &batch->messages[0].msg_hdr) < 0)
 		return -1;
 	/* It is the call that is refused, not the message. */
-	udp->alone = sent == ENOSYS || sent == EPERM;
+	if (sent == ENOSYS || sent == EPERM)
+		line_lose(&udp->line, LINE_SENDMMSG, udp->port.name);
 	return 1;
 }
 
@@ -645,8 +646,10 @@ static int udp_interrupt(struct port *port, bool on)
 
 static void udp_describe(struct port *port, struct port_description *description)
 {
-	(void)port;
+	const struct udp *udp = (const struct udp *)port;
+
 	snprintf(description->driver, sizeof(description->driver), "udp");
+	description->lack_count = line_describe(&udp->line, description->lacks);
 }
 
 static void udp_free(struct udp *udp)
@@ -957,10 +960,13 @@ static bool udp_make(struct udp *udp, uint32_t mtu)
 	port->pool = mempool_take(port->name, room, SLOTS, SOCKET_ID_ANY, true);
 	if (!port->pool)
 		return false;
-	if (parts_init(&udp->parts, port->pool, room - FRAME_HEADER))
-		return true;
-	log_error("%s: out of memory", port->name);
-	return false;
+	if (!parts_init(&udp->parts, port->pool, room - FRAME_HEADER)) {
+		log_error("%s: out of memory", port->name);
+		return false;
+	}
+	udp->parts.alone = line_lacks(&udp->line, LINE_RECVMMSG);
+	line_tell(&udp->line, port->name);
+	return true;
 }
 
 static bool udp_start(
@@ -975,6 +981,7 @@ static bool udp_start(
 		return false;
 	if (!address_choose(udp, name))
 		return false;
+	udp->port.listed = udp->nodes.family == AF_INET6;
 	if (!line_open(&udp->line, udp->nodes.family)) {
 		log_error(
 			"%s: the kernel gives no UDP socket: %s", udp->port.name, strerror(errno));

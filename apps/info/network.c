@@ -229,6 +229,43 @@ static void card_link_look(
 	doctor_mend(doctor, "# plug in the cable, and bring the other side up");
 }
 
+/* The value of a member of JSON text that the library has written, which is a text without quotes.
+ * Returns what follows it; NULL: there is none. */
+static const char *json_text(const char *json, const char *name, char *value, size_t size)
+{
+	char member[32];
+	const char *at;
+
+	snprintf(member, sizeof(member), "\"%s\": \"", name);
+	at = strstr(json, member);
+	if (!at)
+		return NULL;
+	at += strlen(member);
+	snprintf(value, size, "%.*s", (int)strcspn(at, "\""), at);
+	return at;
+}
+
+/* What the kernel, or a container's profile, does not grant to a UDP socket. */
+static void socket_look(struct doctor *doctor, ptl_handle_ni_t ni)
+{
+	char port[PORT_JSON], what[32], effect[FINDING_TEXT / 2];
+	const char *at = port;
+	bool refused = false;
+
+	doctor->check = "socket";
+	if (postern_inspect(ni, "port", 0, 0, port, sizeof(port)) <= 0)
+		return;
+	while ((at = json_text(at, "what", what, sizeof(what))) &&
+		(at = json_text(at, "effect", effect, sizeof(effect)))) {
+		refused = true;
+		doctor_find(doctor, LEVEL_WARNING, "the system refuses %s: %s", what, effect);
+		doctor_mend(doctor,
+			"# allow it in the container's seccomp profile, or use Linux 5.0 or later");
+	}
+	if (!refused)
+		doctor_find(doctor, LEVEL_OK, "the system grants all that UDP sockets use");
+}
+
 /* --- nodes --- */
 
 static char node_why[FINDING_TEXT];
@@ -340,6 +377,8 @@ static void interface_look(struct doctor *doctor, unsigned number)
 		process_text(self).text);
 	if (interface->kind == KIND_PCI)
 		card_link_look(doctor, interface, ni);
+	if (interface->kind == KIND_UDP)
+		socket_look(doctor, ni);
 	if (doctor->udp)
 		address_look(doctor, self.nid);
 	else if (interface->kind == KIND_KERNEL)

@@ -41,12 +41,22 @@ struct port_counters {
 	X(captured, "port_captured", "frames in the current capture")                              \
 	X(uncaptured, "port_capture_dropped", "frames that the current capture was too slow for")
 
+/* What a port does without because the system refuses it. */
+struct port_lack {
+	const char *what;   /* an option of sockets or a system call: "UDP_GRO" */
+	const char *effect; /* a clause */
+};
+
+#define PORT_LACKS 16u
+
 /* What a port says of itself, for topics and programs that look inside. */
 struct port_description {
 	char driver[32];          /* "node", "loop" */
 	char device[64];          /* its name in DPDK; "" */
 	uint32_t transmit_frames; /* that its ring for sending holds; 0: it has none */
 	bool faults;              /* PTL_FAULT is at work */
+	unsigned lack_count;
+	struct port_lack lacks[PORT_LACKS];
 };
 
 /* EtherTypes between a port that is addressed and its owner, never on a wire: of what a host has
@@ -154,6 +164,9 @@ struct port {
 	 * followed the frame's Ethernet header, as a frame from that address with the type
 	 * PORT_REFUSED. Anybody may have forged it. */
 	bool addressed;
+	/* Node ids of a port that is addressed are those of a file (PTL_HOSTS), because IPv6
+	 * addresses are longer. */
+	bool listed;
 	/* So is the user whose id all messages must bear: frames with another one do not leave. */
 	bool attested;
 	uint32_t uid;

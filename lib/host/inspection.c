@@ -77,6 +77,18 @@ static void tell_encapsulation(const struct encapsulation_options *options, stru
 	report_close(report);
 }
 
+static void tell_lacks(const struct port_description *description, struct report *report)
+{
+	report_array(report, "refused");
+	for (unsigned n = 0; n < description->lack_count; n++) {
+		report_object(report, NULL);
+		report_text(report, "what", description->lacks[n].what);
+		report_text(report, "effect", description->lacks[n].effect);
+		report_close(report);
+	}
+	report_close(report);
+}
+
 void tell_port(struct interface *interface, struct page page, struct report *report)
 {
 	const struct port *port = interface->port;
@@ -98,6 +110,7 @@ void tell_port(struct interface *interface, struct page page, struct report *rep
 	report_flag(report, "external", port->external);
 	report_flag(report, "checksum_offload", port->checksum_offload);
 	report_flag(report, "faults", look.description.faults);
+	tell_lacks(&look.description, report);
 	report_number(report, "receive_ring", port->receive_frames);
 	report_number(report, "transmit_ring", look.description.transmit_frames);
 	report_number(report, "pool_buffers", port->pool->size);

@@ -35,6 +35,7 @@ bool member_card(const struct front *front, uint64_t interface, struct card *car
 	*card = (struct card){
 		.process = member->self,
 		.network = member->port->lone          ? CARD_NODE
+			   : member->port->listed      ? CARD_UDP6
 			   : member->port->addressed   ? CARD_UDP
 			   : member->encapsulation.udp ? CARD_ETHERNET_UDP
 						       : CARD_ETHERNET,

@@ -36,7 +36,7 @@ void card_encode(const struct card *card, uint8_t bytes[CARD_BYTES])
 
 bool card_decode(struct card *card, const uint8_t bytes[CARD_BYTES])
 {
-	if (bytes[0] != 'P' || bytes[1] != VERSION || bytes[2] > CARD_NODE)
+	if (bytes[0] != 'P' || bytes[1] != VERSION || bytes[2] >= CARD_NETWORKS)
 		return false;
 	*card = (struct card){
 		.process = {.nid = number_decode(bytes + 4), .pid = number_decode(bytes + 8)},
@@ -85,15 +85,28 @@ static const char *network_name(enum card_network network)
 		[CARD_ETHERNET_UDP] = "a network interface with PTL_ENCAP=udp",
 		[CARD_UDP] = "udp",
 		[CARD_NODE] = "a node",
+		[CARD_UDP6] = "udp over IPv6",
 	};
 
 	return names[network];
 }
 
+static bool is_socket(enum card_network network)
+{
+	return network == CARD_UDP || network == CARD_UDP6;
+}
+
 bool card_unreached(
 	const struct card *own, const struct card *other, uint32_t rank, char *why, size_t size)
 {
-	if (own->network != other->network)
+	if (is_socket(own->network) && is_socket(other->network) && own->network != other->network)
+		snprintf(why, size,
+			"rank %u is on UDP sockets of IPv%u, this process on those of IPv%u: set "
+			"PTL_IFACE_NAME and PTL_HOSTS alike for all; with PTL_HOSTS, only an IPv4 "
+			"address in PTL_IFACE_NAME makes it IPv4",
+			rank, other->network == CARD_UDP6 ? 6 : 4,
+			own->network == CARD_UDP6 ? 6 : 4);
+	else if (own->network != other->network)
 		snprintf(why, size,
 			"rank %u is on %s, this process on %s: set PTL_IFACE_NAME and PTL_ENCAP "
 			"alike for all (mpirun: -x PTL_IFACE_NAME)",

@@ -20,7 +20,14 @@
 #define CARD_BYTES 40
 #define CARD_TEXT  (2 * CARD_BYTES + 1) /* as text, with its end */
 
-enum card_network { CARD_ETHERNET, CARD_ETHERNET_UDP, CARD_UDP, CARD_NODE };
+enum card_network {
+	CARD_ETHERNET,
+	CARD_ETHERNET_UDP,
+	CARD_UDP, /* sockets of IPv4 */
+	CARD_NODE,
+	CARD_UDP6, /* sockets of IPv6 */
+	CARD_NETWORKS
+};
 
 struct card {
 	struct process process;

@@ -370,6 +370,22 @@ class Live(programs.Case):
         self.assertEqual(found["interface"]["level"], "ok", done.stdout)
         self.assertNotIn("the kernel has", done.stderr)
 
+    def test_what_the_system_refuses_to_a_socket_is_told(self):
+        settings = {"PTL_IFACE_NAME": f"udp:{self.all_users()}", "PTL_NID": ""}
+        _, found, done = self.findings(**settings)
+        self.assertEqual(found["socket"]["level"], "ok", done.stdout)
+        refuse = os.path.join(programs.PROGRAMS, "..", "tests", "net", "refuse")
+        names = {"segment": "UDP_SEGMENT", "gro": "UDP_GRO", "errors": "IP_RECVERR", "buffers": "SO_RCVBUF", "recvmmsg": "recvmmsg"}
+        words = [refuse, "92", ",".join(names), programs.program("postern-info"), "doctor", "--json"]
+        done = subprocess.run(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=programs.TIMEOUT,
+                              env=programs.environment(PTL_LOG_LEVEL="info", **settings), check=False)
+        sockets = [one for one in json.loads(done.stdout)["findings"] if one["check"] == "socket"]
+        self.expect_commands(sockets)
+        for name in names.values():
+            told = [one for one in sockets if f"the system refuses {name}: " in one["text"]]
+            self.assertEqual([one["level"] for one in told], ["warning"], done.stdout)
+            self.assertEqual(done.stderr.count(f"the system refuses {name}: "), 1, done.stderr)
+
     def test_wrong_words_get_code_2(self):
         for words, part in ((["--nonsense"], "--help"), (["7"], "no process"), (["--pid", "x"], "process id")):
             done = programs.run("postern-info", "doctor", *words)

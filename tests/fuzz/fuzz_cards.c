@@ -30,7 +30,7 @@ static void card_check(struct job *job, uint32_t rank)
 		return;
 	}
 	fuzz_assert(card.process.nid != UINT32_MAX && card.process.pid != UINT32_MAX);
-	fuzz_assert(card.network <= CARD_NODE);
+	fuzz_assert(card.network < CARD_NETWORKS);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

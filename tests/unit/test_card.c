@@ -104,6 +104,32 @@ static void card__tells_which_setting_to_change(void **state)
 	other.network = CARD_UDP;
 	assert_true(card_unreached(&some, &other, 3, why, sizeof(why)));
 	assert_non_null(strstr(why, "rank 3 is on udp, this process on a node"));
+	other.network = CARD_UDP6;
+	assert_true(card_unreached(&some, &other, 3, why, sizeof(why)));
+	assert_non_null(strstr(why, "rank 3 is on udp over IPv6, this process on a node"));
+}
+
+/* The two share no network, though PTL_IFACE_NAME may be the same. */
+static void card__tells_ip4_from_ip6(void **state)
+{
+	struct card four = some, six = some;
+	uint8_t bytes[CARD_BYTES];
+	struct card read;
+	char why[512] = "";
+
+	(void)state;
+	four.network = CARD_UDP;
+	six.network = CARD_UDP6;
+	card_encode(&six, bytes);
+	assert_true(card_decode(&read, bytes));
+	assert_same(&six, &read);
+	assert_false(card_unreached(&six, &read, 3, why, sizeof(why)));
+	assert_true(card_unreached(&four, &six, 3, why, sizeof(why)));
+	assert_non_null(strstr(why, "rank 3 is on UDP sockets of IPv6, this process on those of "
+				    "IPv4: set PTL_IFACE_NAME and PTL_HOSTS alike"));
+	assert_true(card_unreached(&six, &four, 3, why, sizeof(why)));
+	assert_non_null(strstr(why, "rank 3 is on UDP sockets of IPv4"));
+	assert_true(strlen(why) < sizeof(why) - 1);
 }
 
 int main(void)
@@ -113,6 +139,7 @@ int main(void)
 		cmocka_unit_test(card__of_another_kind_is_none),
 		cmocka_unit_test(card__of_random_text_is_read_or_not),
 		cmocka_unit_test(card__tells_which_setting_to_change),
+		cmocka_unit_test(card__tells_ip4_from_ip6),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -12,9 +12,11 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 #include <cmocka.h>
 
+#include <base/log.h>
 #include <pmd-glue/line.h>
 
 #define HERE     UINT32_C(0x7f4d0101) /* 127.77.1.1 */
@@ -101,12 +103,48 @@ static void line_open__has_what_the_kernel_has(void **state)
 	(void)state;
 	assert_true(line.segments && line.joins && line.news && line.marks);
 	assert_true(line.room > 0);
+	assert_int_equal(line.lacks, 0);
 	line_close(&line);
 	assert_int_equal(line.socket, -1);
 	line_close(&line); /* once more does nothing */
 }
 
-static void check_without(int level, int option, ptrdiff_t what)
+static int refused_call; /* SYS_sendmmsg, SYS_recvmmsg; 0: none */
+
+int __wrap_sendmmsg(int fd, struct mmsghdr *messages, unsigned count, int flags);
+int __real_sendmmsg(int fd, struct mmsghdr *messages, unsigned count, int flags);
+int __wrap_sendmmsg(int fd, struct mmsghdr *messages, unsigned count, int flags)
+{
+	errno = ENOSYS;
+	return refused_call == SYS_sendmmsg ? -1 : __real_sendmmsg(fd, messages, count, flags);
+}
+
+int __wrap_recvmmsg(
+	int fd, struct mmsghdr *messages, unsigned count, int flags, struct timespec *timeout);
+int __real_recvmmsg(
+	int fd, struct mmsghdr *messages, unsigned count, int flags, struct timespec *timeout);
+int __wrap_recvmmsg(
+	int fd, struct mmsghdr *messages, unsigned count, int flags, struct timespec *timeout)
+{
+	errno = EPERM;
+	return refused_call == SYS_recvmmsg ? -1
+					    : __real_recvmmsg(fd, messages, count, flags, timeout);
+}
+
+/* The line lacks this alone, and says so. */
+static void check_lack(const struct line *line, enum line_lack lack, const char *what)
+{
+	struct port_lack lacks[PORT_LACKS];
+
+	assert_int_equal(line->lacks, 1u << lack);
+	assert_int_equal(line_describe(line, lacks), 1);
+	assert_string_equal(lacks[0].what, what);
+	/* what DPDK's telemetry takes */
+	assert_in_range(strlen(lacks[0].effect), 20, 127);
+}
+
+static void check_without(
+	int level, int option, ptrdiff_t what, enum line_lack lack, const char *name)
 {
 	struct line line, other = line_make();
 	char bytes[8];
@@ -116,6 +154,7 @@ static void check_without(int level, int option, ptrdiff_t what)
 	refused_option = option;
 	line = line_make();
 	refused_option = 0;
+	check_lack(&line, lack, name);
 	if (what != 0)
 		assert_false(*(const bool *)((const uint8_t *)&line + what));
 	assert_int_equal(line.segments, option != UDP_SEGMENT || level != SOL_UDP);
@@ -130,22 +169,54 @@ static void check_without(int level, int option, ptrdiff_t what)
 static void line_open__does_without_each_option(void **state)
 {
 	(void)state;
-	check_without(SOL_UDP, UDP_SEGMENT, offsetof(struct line, segments));
-	check_without(SOL_UDP, UDP_GRO, offsetof(struct line, joins));
+#define WITHOUT(level, option, what, lack) check_without(level, option, what, lack, #option)
+	WITHOUT(SOL_UDP, UDP_SEGMENT, offsetof(struct line, segments), LINE_SEGMENT);
+	WITHOUT(SOL_UDP, UDP_GRO, offsetof(struct line, joins), LINE_GRO);
 	if (family == AF_INET6) {
-		check_without(SOL_IPV6, IPV6_RECVERR, offsetof(struct line, news));
-		check_without(SOL_IPV6, IPV6_RECVTCLASS, offsetof(struct line, marks));
-		check_without(SOL_IPV6, IPV6_TCLASS, 0);
-		check_without(SOL_IPV6, IPV6_MTU_DISCOVER, 0);
+		WITHOUT(SOL_IPV6, IPV6_RECVERR, offsetof(struct line, news), LINE_ERRORS);
+		WITHOUT(SOL_IPV6, IPV6_RECVTCLASS, offsetof(struct line, marks), LINE_MARKS);
+		WITHOUT(SOL_IPV6, IPV6_TCLASS, 0, LINE_ECT);
+		WITHOUT(SOL_IPV6, IPV6_MTU_DISCOVER, 0, LINE_PATH);
 	} else {
-		check_without(SOL_IP, IP_RECVERR, offsetof(struct line, news));
-		check_without(SOL_IP, IP_RECVTOS, offsetof(struct line, marks));
-		check_without(SOL_IP, IP_TOS, 0);
-		check_without(SOL_IP, IP_MTU_DISCOVER, 0);
+		WITHOUT(SOL_IP, IP_RECVERR, offsetof(struct line, news), LINE_ERRORS);
+		WITHOUT(SOL_IP, IP_RECVTOS, offsetof(struct line, marks), LINE_MARKS);
+		WITHOUT(SOL_IP, IP_TOS, 0, LINE_ECT);
+		WITHOUT(SOL_IP, IP_MTU_DISCOVER, 0, LINE_PATH);
 	}
-	check_without(SOL_SOCKET, SO_RXQ_OVFL, 0);
-	check_without(SOL_SOCKET, SO_SNDBUF, 0);
-	check_without(SOL_SOCKET, SO_RCVBUF, 0);
+	WITHOUT(SOL_SOCKET, SO_RXQ_OVFL, 0, LINE_OVERFLOWS);
+	WITHOUT(SOL_SOCKET, SO_SNDBUF, 0, LINE_SEND_ROOM);
+	WITHOUT(SOL_SOCKET, SO_RCVBUF, 0, LINE_RECEIVE_ROOM);
+#undef WITHOUT
+}
+
+static void line_open__finds_calls_that_are_refused(void **state)
+{
+	struct line line;
+
+	(void)state;
+	refused_call = SYS_sendmmsg;
+	line = line_make();
+	check_lack(&line, LINE_SENDMMSG, "sendmmsg");
+	line_close(&line);
+	refused_call = SYS_recvmmsg;
+	line = line_make();
+	check_lack(&line, LINE_RECVMMSG, "recvmmsg");
+	line_close(&line);
+	refused_call = 0;
+}
+
+/* Each is told when it is found missing. */
+static void line_lose__tells_once(void **state)
+{
+	struct line line = line_make();
+
+	(void)state;
+	log_set_level(LOG_LEVEL_INFO);
+	line_lose(&line, LINE_SEGMENT, "udp:test");
+	line_lose(&line, LINE_SEGMENT, "udp:test");
+	log_set_level(LOG_LEVEL_WARNING);
+	check_lack(&line, LINE_SEGMENT, "UDP_SEGMENT");
+	line_close(&line);
 }
 
 /* Nobody else may have the port, whatever he sets. */
@@ -259,6 +330,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(line_open__has_what_the_kernel_has),
 		cmocka_unit_test(line_open__does_without_each_option),
+		cmocka_unit_test(line_open__finds_calls_that_are_refused),
+		cmocka_unit_test(line_lose__tells_once),
 		cmocka_unit_test(line_open__keeps_ip4_from_ip6),
 		cmocka_unit_test(line_bind__is_exclusive),
 		cmocka_unit_test(line_bind__wants_an_address_of_the_host),

@@ -201,6 +201,7 @@ static void udp_open__has_an_address_and_a_name(void **state)
 {
 	(void)state;
 	assert_true(near->named && near->addressed && near->external);
+	assert_false(near->listed);
 	assert_int_equal(near->nid, here);
 	assert_int_equal(near->pid, PID);
 	assert_int_equal(candidate_node(near->address), here);
@@ -352,15 +353,28 @@ static void udp_transmit__splits_runs_on_narrow_paths(void **state)
 	refuse(0, 0, false);
 }
 
+static void check_lack(const char *what)
+{
+	struct port_description description = {0};
+
+	near->operations->describe(near, &description);
+	assert_string_equal(description.driver, "udp");
+	assert_int_equal(description.lack_count, what ? 1 : 0);
+	if (what)
+		assert_string_equal(description.lacks[0].what, what);
+}
+
 static void udp_transmit__joins_no_more_where_joins_fail(void **state)
 {
 	static const uint32_t usual[] = {1500};
 
 	(void)state;
+	check_lack(NULL);
 	refuse(EIO, 1000, true);
 	check_run(40, usual, 1);
 	assert_int_equal(messages_sent, 40);
 	assert_int_equal(refused_count, 999);
+	check_lack("UDP_SEGMENT");
 }
 
 static void check_vector(int error)
@@ -371,9 +385,20 @@ static void check_vector(int error)
 	refuse(0, 0, false);
 	check_run(30, mixed, 3);
 	assert_int_equal(vectors_made, 1);
+	check_lack("sendmmsg");
+	/* A port that is opened then does not try it with frames. */
 	port_close(near);
 	near = udp_open(here_name, 0, 0, PID, false);
 	assert_non_null(near);
+	check_lack("sendmmsg");
+	refuse(0, 0, false);
+	check_run(30, mixed, 3);
+	assert_int_equal(vectors_made, 0);
+	vector_error = 0;
+	port_close(near);
+	near = udp_open(here_name, 0, 0, PID, false);
+	assert_non_null(near);
+	check_lack(NULL);
 }
 
 static void udp_transmit__does_without_sendmmsg(void **state)
