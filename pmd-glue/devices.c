@@ -17,6 +17,7 @@
 #include <pmd-glue/hugepages.h>
 #include <pmd-glue/kernel.h>
 #include <pmd-glue/kinds.h>
+#include <pmd-glue/local.h>
 
 #define PCI_DEVICES "/sys/bus/pci/devices"
 
@@ -142,10 +143,11 @@ unsigned glue_devices(struct glue_device *devices, unsigned count)
 	list_add(&list, "node", "node", true,
 		"usable, and the usual one: joins the processes of this user here");
 	list_add(&list, "loop:NAME", "loopback", true, "usable: joins interfaces of one process");
-	if (udp_is_usable())
+	if (local_is_there())
 		list_add(&list, "udp", "udp", true, "usable by every user: joins hosts by IP");
 	else
-		list_add(&list, "udp", "udp", false, "has no route: ip route");
+		list_add(&list, "udp", "udp", false,
+			"there is no IPv4 address but those of this host alone: ip address");
 	list_machine(&list);
 	return list.found;
 }

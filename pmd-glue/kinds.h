@@ -37,8 +37,6 @@ const char *node_lack(void);
  * if another program has it. */
 struct port *udp_open(
 	const char *name, uint32_t mtu, unsigned number, uint32_t pid, bool first_only);
-/* udp.c: can a port be opened without a name? */
-bool udp_is_usable(void);
 /* uplink.c: the same, and the node of the processes that have it. */
 struct port *uplink_open_udp(const char *name, uint32_t mtu, unsigned number, uint32_t pid);
 /* uplink.c: the port of a process on a kernel interface that others may have as well. */

@@ -26,7 +26,6 @@
  */
 #include <arpa/inet.h>
 #include <errno.h>
-#include <ifaddrs.h>
 #include <inttypes.h>
 #include <linux/sockios.h>
 #include <netinet/udp.h>
@@ -47,6 +46,7 @@
 #include <pmd-glue/kernel.h>
 #include <pmd-glue/kinds.h>
 #include <pmd-glue/line.h>
+#include <pmd-glue/local.h>
 #include <pmd-glue/parts.h>
 #include <pmd-glue/pool.h>
 
@@ -94,10 +94,10 @@ struct question {
 struct udp {
 	struct port port; /* first: a port is a udp port */
 	struct line line;
-	struct nodes nodes;
 	struct candidate_range range;
 	uint32_t index; /* of the own UDP port */
 	bool narrow_told, unknown_told;
+	bool firewall_told, way_told, loss_told;
 	bool heard; /* frames have come since the owner last slept, or was about to */
 	int query;  /* a socket to ask the kernel with */
 	bool up;    /* as last seen */
@@ -110,7 +110,7 @@ struct udp {
 	unsigned refusal_count;
 	struct rte_mbuf *ready[PARTS]; /* of a message: not yet given to the owner */
 	unsigned ready_at, ready_count;
-	char interface[IFNAMSIZ];
+	struct local local;
 	struct question questions[QUESTIONS];
 	struct {
 		uint32_t node;
@@ -139,13 +139,13 @@ static void type_write(uint8_t *frame, uint32_t type)
 static socklen_t name_make(
 	const struct udp *udp, uint32_t node, uint32_t index, union udp_name *name)
 {
-	return nodes_name(&udp->nodes, node, (uint16_t)(udp->range.first + index), name);
+	return nodes_name(&udp->local.nodes, node, (uint16_t)(udp->range.first + index), name);
 }
 
 /* The headers of a datagram in bytes. */
 static uint32_t headers(const struct udp *udp)
 {
-	return udp->nodes.family == AF_INET6 ? HEADERS_IP6 : HEADERS_IP4;
+	return udp->local.nodes.family == AF_INET6 ? HEADERS_IP6 : HEADERS_IP4;
 }
 
 static bool udp_link(struct port *port)
@@ -156,11 +156,56 @@ static bool udp_link(struct port *port)
 	if (now < udp->look)
 		return udp->up;
 	udp->look = now + LINK_INTERVAL;
-	udp->up = kernel_runs(udp->query, udp->interface);
+	udp->up = kernel_runs(udp->query, udp->local.interface);
 	return udp->up;
 }
 
-/* --- news of datagrams that did not arrive --- */
+static const char *name_text(const union udp_name *name, char *text, socklen_t size)
+{
+	return name->any.sa_family == AF_INET6
+		       ? inet_ntop(AF_INET6, &name->ip6.sin6_addr, text, size)
+		       : inet_ntop(AF_INET, &name->ip4.sin_addr, text, size);
+}
+
+/* --- datagrams that did not arrive --- */
+
+/* The user is told once of each cause, with the first address. */
+static bool told(bool *before)
+{
+	bool was = *before;
+
+	*before = true;
+	return was;
+}
+
+static void way_tell(struct udp *udp, const union udp_name *to, int error)
+{
+	char text[INET6_ADDRSTRLEN];
+
+	if (told(&udp->way_told))
+		return;
+	name_text(to, text, sizeof(text));
+	log_warning("%s: %s cannot be reached: %s: does that host run, does ip route get %s find a "
+		    "way to it, and do firewalls let UDP ports %s pass?",
+		udp->port.name, text, strerror(error), text, setting_text(SETTING_UDP_PORTS));
+}
+
+/* The kernel has refused to send a frame, which is lost. */
+static void loss_tell(struct udp *udp, const union udp_name *to, int error)
+{
+	char text[INET6_ADDRSTRLEN];
+
+	name_text(to, text, sizeof(text));
+	if (error == ENETUNREACH || error == EHOSTUNREACH || error == ENETDOWN)
+		way_tell(udp, to, error);
+	else if (error == EPERM && !told(&udp->firewall_told))
+		log_warning("%s: this host lets no datagrams to %s out: its firewall must let UDP "
+			    "ports %s pass, in both directions",
+			udp->port.name, text, setting_text(SETTING_UDP_PORTS));
+	else if (error != EPERM && !told(&udp->loss_told))
+		log_warning("%s: the kernel loses frames for %s: %s", udp->port.name, text,
+			strerror(error));
+}
 
 /* Tells the owner what a host has refused. Those that there is no room for are forgotten: each
  * frame that is sent again is refused again. */
@@ -174,9 +219,11 @@ static void refusal_add(struct udp *udp, const struct line_news *news)
 	if (memcmp(news->quote + TO_AT - FRAME_HEADER, news->quote + FROM_AT - FRAME_HEADER,
 		    NAME) == 0)
 		return;
+	if (news->error != 0 && news->error != ECONNREFUSED && news->error != EMSGSIZE)
+		way_tell(udp, &news->to, news->error);
 	if (news->error != ECONNREFUSED || news->bytes < PORT_REFUSAL_BYTES ||
 		index >= udp->range.count || udp->refusal_count == REFUSALS_MOST ||
-		!nodes_find(&udp->nodes, &news->to, &node))
+		!nodes_find(&udp->local.nodes, &news->to, &node))
 		return;
 	frame = rte_pktmbuf_alloc(udp->port.pool);
 	if (!frame)
@@ -323,13 +370,6 @@ static void batch_fill(struct udp *udp, struct rte_mbuf **frames, uint16_t count
 	}
 }
 
-static const char *name_text(const union udp_name *name, char *text, socklen_t size)
-{
-	return name->any.sa_family == AF_INET6
-		       ? inet_ntop(AF_INET6, &name->ip6.sin6_addr, text, size)
-		       : inet_ntop(AF_INET, &name->ip4.sin_addr, text, size);
-}
-
 /* The path to a node takes smaller frames: each goes alone from now on, and the kernel sends it in
  * fragments. */
 static void node_narrows(struct udp *udp, const union udp_name *to)
@@ -337,7 +377,7 @@ static void node_narrows(struct udp *udp, const union udp_name *to)
 	uint32_t node = 0;
 	char text[INET6_ADDRSTRLEN];
 
-	(void)nodes_find(&udp->nodes, to, &node);
+	(void)nodes_find(&udp->local.nodes, to, &node);
 	udp->narrow[node % NARROW].node = node;
 	udp->narrow[node % NARROW].until = glue_now(NULL) + NARROW_TIME;
 	if (udp->narrow_told)
@@ -358,8 +398,10 @@ static bool refusal_passes(struct udp *udp, int error, bool *wait)
 	*wait = error == EAGAIN || error == ENOMEM;
 	if (*wait || error == EINTR)
 		return true;
-	if (batch->frames[0] == 1)
+	if (batch->frames[0] == 1) {
+		loss_tell(udp, &batch->to[0], error);
 		return false;
+	}
 	if (error == EMSGSIZE || error == EINVAL) {
 		node_narrows(udp, &batch->to[0]);
 		return true;
@@ -369,6 +411,7 @@ static bool refusal_passes(struct udp *udp, int error, bool *wait)
 		line_lose(&udp->line, LINE_SEGMENT, udp->port.name);
 		return true;
 	}
+	loss_tell(udp, &batch->to[0], error);
 	return false;
 }
 
@@ -428,8 +471,12 @@ static void question_send(
 	batch->piece_count = 0;
 	batch_pieces(batch, frame);
 	message.msg_iovlen = batch->piece_count;
-	if (message_send(udp, &message) < 0)
-		udp->errors++;
+	if (message_send(udp, &message) >= 0)
+		return;
+	udp->errors++;
+	/* Questions are repeated; a full socket is no news. */
+	if (errno != EAGAIN && errno != EINTR && errno != ENOMEM)
+		loss_tell(udp, &to, errno);
 }
 
 /* How often this process was asked for before. */
@@ -546,7 +593,7 @@ static unsigned frames_admit(struct udp *udp, struct rte_mbuf **frames, unsigned
 	const struct parts_origin *origin)
 {
 	uint32_t index = (uint32_t)udp_name_port(&origin->from) - udp->range.first, node = 0;
-	bool known = nodes_find(&udp->nodes, &origin->from, &node);
+	bool known = nodes_find(&udp->local.nodes, &origin->from, &node);
 	uint8_t header[FRAME_HEADER];
 	unsigned kept = 0;
 
@@ -659,7 +706,7 @@ static void udp_free(struct udp *udp)
 	rte_pktmbuf_free_bulk(udp->refusals, udp->refusal_count);
 	parts_end(&udp->parts);
 	line_close(&udp->line);
-	nodes_free(&udp->nodes);
+	nodes_free(&udp->local.nodes);
 	if (udp->query >= 0)
 		close(udp->query);
 	if (udp->port.pool)
@@ -681,179 +728,6 @@ static const struct port_operations udp_operations = {
 	.describe = udp_describe,
 	.close = udp_close,
 };
-
-/* --- the own address --- */
-
-/* The address that the kernel sends from to hosts for which it has no special route; 0: it has no
- * route to them. Nothing is sent. */
-static uint32_t address_usual(void)
-{
-	/* of a network that is kept for documentation (RFC 5737) */
-	const struct sockaddr_in far = {.sin_family = AF_INET,
-		.sin_port = htons(9),
-		.sin_addr.s_addr = htonl(UINT32_C(0xc0000201))};
-	struct sockaddr_in own = {.sin_family = AF_INET};
-	socklen_t size = sizeof(own);
-	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-
-	if (fd < 0 || connect(fd, (const struct sockaddr *)&far, sizeof(far)) != 0 ||
-		getsockname(fd, (struct sockaddr *)&own, &size) != 0)
-		own.sin_addr.s_addr = 0;
-	if (fd >= 0)
-		close(fd);
-	return ntohl(own.sin_addr.s_addr);
-}
-
-bool udp_is_usable(void)
-{
-	return nodes_are_listed() || address_usual() != 0;
-}
-
-/* Is this entry the interface, or the address, that is looked for? Without either, any that reaches
- * other hosts will do. */
-static bool entry_fits(const struct ifaddrs *one, const char *name, uint32_t address, uint32_t has)
-{
-	uint32_t mask = 0;
-
-	if (name)
-		return strcmp(one->ifa_name, name) == 0;
-	if (address == 0)
-		return (one->ifa_flags & IFF_LOOPBACK) == 0 && (one->ifa_flags & IFF_UP) != 0;
-	/* Every address of a loopback's network is the host's own. */
-	if ((one->ifa_flags & IFF_LOOPBACK) != 0 && one->ifa_netmask)
-		mask = ntohl(((const struct sockaddr_in *)(const void *)one->ifa_netmask)
-				     ->sin_addr.s_addr);
-	return mask != 0 ? ((has ^ address) & mask) == 0 : has == address;
-}
-
-/* Finds an interface of this host that has an IPv4 address, by its name or that address (0: by
- * none). Returns the address; 0: there is none. */
-static uint32_t interface_find(const char *name, uint32_t address, char *interface)
-{
-	struct ifaddrs *all, *one;
-	uint32_t has = 0;
-
-	if (getifaddrs(&all) != 0)
-		return 0;
-	for (one = all; one; one = one->ifa_next) {
-		if (!one->ifa_addr || one->ifa_addr->sa_family != AF_INET)
-			continue;
-		has = ntohl(
-			((const struct sockaddr_in *)(const void *)one->ifa_addr)->sin_addr.s_addr);
-		if (entry_fits(one, name, address, has))
-			break;
-	}
-	if (one)
-		snprintf(interface, IFNAMSIZ, "%s", one->ifa_name);
-	freeifaddrs(all);
-	if (!one)
-		return 0;
-	return address != 0 ? address : has;
-}
-
-/* name: "", or an interface, or an IPv4 address. Returns false after an error line. */
-static bool address_choose_ip4(struct udp *udp, const char *name)
-{
-	bool named = name[0] != '\0';
-	struct in_addr given = {0};
-
-	udp->nodes.family = AF_INET;
-	if (named && inet_pton(AF_INET, name, &given) == 1) {
-		if (given.s_addr != 0)
-			udp->port.nid = interface_find(NULL, ntohl(given.s_addr), udp->interface);
-		if (udp->port.nid == 0)
-			log_error("PTL_IFACE_NAME: no interface of this host has the address %s: "
-				  "ip address lists those that there are",
-				name);
-		return udp->port.nid != 0;
-	}
-	if (!named)
-		given.s_addr = htonl(address_usual());
-	udp->port.nid = interface_find(named ? name : NULL, ntohl(given.s_addr), udp->interface);
-	if (udp->port.nid != 0)
-		return true;
-	if (!named)
-		log_error("udp: this host has no IPv4 address: write the one to use, such as "
-			  "udp:127.0.0.1 for processes of this host, or for IPv6 set PTL_HOSTS");
-	else if (if_nametoindex(name) == 0)
-		log_error("PTL_IFACE_NAME: there is no interface %s here: ip link lists the "
-			  "kernel's",
-			name);
-	else
-		log_error("udp:%s: the interface has no IPv4 address: ip address add ADDRESS/24 "
-			  "dev %s, or for IPv6 set PTL_HOSTS",
-			name, name);
-	return false;
-}
-
-/* Finds an IPv6 address of this host that PTL_HOSTS has, by the name of its interface, or as given.
- * Returns false if there is none. */
-static bool node_find(struct udp *udp, const char *name, const struct in6_addr *given)
-{
-	struct ifaddrs *all, *one;
-
-	if (getifaddrs(&all) != 0)
-		return false;
-	for (one = all; one; one = one->ifa_next) {
-		union udp_name has;
-
-		if (!one->ifa_addr || one->ifa_addr->sa_family != AF_INET6 ||
-			(name && strcmp(one->ifa_name, name) != 0))
-			continue;
-		memcpy(&has.ip6, one->ifa_addr, sizeof(has.ip6));
-		if ((!given || memcmp(given, &has.ip6.sin6_addr, sizeof(*given)) == 0) &&
-			nodes_find(&udp->nodes, &has, &udp->port.nid))
-			break;
-	}
-	if (one)
-		snprintf(udp->interface, sizeof(udp->interface), "%s", one->ifa_name);
-	freeifaddrs(all);
-	return one != NULL;
-}
-
-/* name: "", or an interface, or an IPv6 address. Returns false after an error line. */
-static bool address_choose_ip6(struct udp *udp, const char *name)
-{
-	bool named = name[0] != '\0', addressed;
-	union udp_name own = {.ip6.sin6_family = AF_INET6};
-	const char *fault;
-
-	addressed = inet_pton(AF_INET6, name, &own.ip6.sin6_addr) == 1;
-	fault = addressed ? nodes_address_fault(&own.ip6.sin6_addr) : NULL;
-	if (fault) {
-		log_error("PTL_IFACE_NAME: %s %s", name, fault);
-		return false;
-	}
-	if (!nodes_load(&udp->nodes))
-		return false;
-	if (node_find(
-		    udp, addressed || !named ? NULL : name, addressed ? &own.ip6.sin6_addr : NULL))
-		return true;
-	if (named && !addressed && if_nametoindex(name) == 0)
-		log_error("PTL_IFACE_NAME: there is no interface %s here: ip link lists the "
-			  "kernel's",
-			name);
-	else if (addressed && nodes_find(&udp->nodes, &own, &udp->port.nid))
-		log_error("PTL_IFACE_NAME: no interface of this host has the address %s: "
-			  "ip -6 address lists those that there are",
-			name);
-	else
-		log_error("%s: PTL_HOSTS has no line for %s: write its node id and its address "
-			  "into the file, on all hosts; ip -6 address lists addresses",
-			udp->port.name,
-			addressed ? name : (named ? "an address of the interface" : "this host"));
-	return false;
-}
-
-/* The own node id, and its address and interface. Returns false after an error line. */
-static bool address_choose(struct udp *udp, const char *name)
-{
-	struct in_addr ip4;
-
-	if (strchr(name, ':') || (nodes_are_listed() && inet_pton(AF_INET, name, &ip4) != 1))
-		return address_choose_ip6(udp, name);
-	return address_choose_ip4(udp, name);
-}
 
 /* --- opening --- */
 
@@ -886,12 +760,12 @@ static uint32_t frame_size_choose(const struct udp *udp, uint32_t mtu)
 	struct ifreq answer;
 	uint32_t has = FRAME_DEFAULT;
 
-	if (kernel_ask(udp->query, udp->interface, SIOCGIFMTU, &answer) == 0)
+	if (kernel_ask(udp->query, udp->local.interface, SIOCGIFMTU, &answer) == 0)
 		has = (uint32_t)answer.ifr_mtu;
 	if (mtu == 0)
 		mtu = RTE_MIN(has, FRAME_DEFAULT - FRAME_HEADER + headers(udp));
 	has = RTE_MIN(has, MESSAGE_MAX + headers(udp));
-	mtu = kernel_frame_size(udp->interface, has, mtu, FRAME_MAX);
+	mtu = kernel_frame_size(udp->local.interface, has, mtu, FRAME_MAX);
 	if (mtu != 0 && mtu < FRAME_MIN + headers(udp))
 		log_error("%s: frames of %u bytes are impossible: set PTL_MTU to %u or more",
 			udp->port.name, mtu - FRAME_HEADER,
@@ -979,10 +853,11 @@ static bool udp_start(
 	udp->query = kernel_query(udp->port.name);
 	if (udp->query < 0)
 		return false;
-	if (!address_choose(udp, name))
+	if (!local_choose(&udp->local, name, udp->port.name))
 		return false;
-	udp->port.listed = udp->nodes.family == AF_INET6;
-	if (!line_open(&udp->line, udp->nodes.family)) {
+	udp->port.nid = udp->local.nid;
+	udp->port.listed = udp->local.nodes.family == AF_INET6;
+	if (!line_open(&udp->line, udp->local.nodes.family)) {
 		log_error(
 			"%s: the kernel gives no UDP socket: %s", udp->port.name, strerror(errno));
 		return false;

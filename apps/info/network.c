@@ -35,9 +35,11 @@ static uint64_t stat_value(ptl_handle_ni_t ni, const char *name)
 	return 0;
 }
 
-/* The likely reason why a process does not answer. */
+/* The likely reason why a process does not answer. refused: its host says that nobody has a UDP
+ * port of it. */
 static void silence_find(struct doctor *doctor, const struct doctor_interface *interface,
-	ptl_process_id_t self, ptl_process_id_t target, const struct postern_ping *ping)
+	ptl_process_id_t self, ptl_process_id_t target, const struct postern_ping *ping,
+	bool refused)
 {
 	const uint8_t *at = ping->address;
 	char peer[32];
@@ -51,10 +53,18 @@ static void silence_find(struct doctor *doctor, const struct doctor_interface *i
 	}
 	switch (ping->status) {
 	case POSTERN_PING_NO_ADDRESS:
+		if (interface->kind == KIND_UDP && refused) {
+			doctor_find(doctor, LEVEL_FAILURE,
+				"the host of %s answers, but no process with that id does: it does "
+				"not run, it is stopped, it has another PTL_UDP_PORTS, or a "
+				"firewall rejects these UDP ports",
+				peer);
+			break;
+		}
 		if (interface->kind == KIND_UDP) {
 			doctor_find(doctor, LEVEL_FAILURE,
-				"nothing comes back from %s: it does not run, it has another "
-				"PTL_UDP_PORTS, a firewall does not let these UDP ports pass, or "
+				"nothing comes back from %s: its host is down, a firewall drops "
+				"UDP ports PTL_UDP_PORTS on one of the hosts or between them, or "
 				"the address of a host is translated on the way (NAT)",
 				peer);
 			break;
@@ -140,6 +150,7 @@ static void peer_look(struct doctor *doctor, const struct doctor_interface *inte
 	ptl_handle_ni_t ni, ptl_process_id_t self, ptl_process_id_t target)
 {
 	struct postern_ping ping;
+	uint64_t refusals = stat_value(ni, "refusals_received");
 	char peer[32];
 	int code;
 
@@ -152,7 +163,8 @@ static void peer_look(struct doctor *doctor, const struct doctor_interface *inte
 		return;
 	}
 	if (ping.status != POSTERN_PING_ANSWERED) {
-		silence_find(doctor, interface, self, target, &ping);
+		silence_find(doctor, interface, self, target, &ping,
+			stat_value(ni, "refusals_received") > refusals);
 		return;
 	}
 	doctor_find(

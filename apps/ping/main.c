@@ -21,6 +21,7 @@
 #define TEXT_BYTES    32
 #define PROCESS_BYTES 32
 #define STATS_MAX     512
+#define PORT_JSON     4096
 
 /* One run. */
 struct run {
@@ -113,18 +114,30 @@ static bool host_refused(const struct run *run)
 	return false;
 }
 
+static bool on_sockets(const struct run *run)
+{
+	char port[PORT_JSON];
+
+	return postern_inspect(run->ni, "port", 0, 0, port, sizeof(port)) > 0 &&
+	       strstr(port, "\"driver\": \"udp\"");
+}
+
 /* Advice to the user when nobody answers. */
 static const char *advice(const struct run *run)
 {
 	switch (run->last.status) {
 	case POSTERN_PING_NO_ADDRESS:
 		if (host_refused(run))
-			return "Its host answers, but has no process with that id in the range "
-			       "PTL_UDP_PORTS: has the program started, with the same range?";
+			return "Its host answers, but no process with that id does: has the "
+			       "program started, with the same PTL_UDP_PORTS, is it stopped, or "
+			       "does a firewall reject these UDP ports?";
+		if (on_sockets(run))
+			return "Nothing comes back: its host is down, or drops UDP ports "
+			       "PTL_UDP_PORTS, as a firewall on the way may, or an address is "
+			       "translated (NAT).";
 		return "No process has that id here, or the link is down, or it is on another VLAN "
 		       "or "
-		       "encapsulation; is PTL_IFACE_NAME the right port? With udp, do firewalls "
-		       "let PTL_UDP_PORTS pass?";
+		       "encapsulation; is PTL_IFACE_NAME the right port?";
 	case POSTERN_PING_NO_NODE:
 		return "The node is off, or on another network; check PTL_IP and PTL_GATEWAY.";
 	case POSTERN_PING_NOT_SENT:

@@ -150,7 +150,7 @@ class Remote(programs.Case):
         other = here[:here.rindex(".")] + "." + str(int(here[here.rindex(".") + 1:]) ^ 1)  # a host of its own, for all that udp knows
         done = programs.run("postern-ping", "--count", "1", "--timeout", "100ms", f"{other}:2", PTL_IFACE_NAME=f"udp:{here}")
         self.assertEqual(done.returncode, 1)
-        self.assertIn("Its host answers, but has no process with that id", done.stdout)
+        self.assertIn("Its host answers, but no process with that id does", done.stdout)
 
     def test_a_process_that_does_not_exist_is_told_from_one_that_does_not_answer(self):
         server = self.server()

@@ -10,6 +10,7 @@ down since. SCENARIO:
 
     kills       eight processes, of which one is killed by SIGKILL at any moment, AMOUNT times (default 12): while it starts, works
                 or sleeps. No process has more open files or memory at the end than at first, and nothing is left in the rendezvous
+    kills-socket  the same over UDP sockets of one address, by processes that have no directory in common
     stopped     three processes, of which each in turn is stopped for AMOUNT seconds (default 3) while the others send it more than
                 it has room for: nothing fails, and it goes on. How quick the other two are meanwhile, beside a time in which it
                 sleeps, is printed
@@ -28,6 +29,7 @@ down since. SCENARIO:
 Exit code 0: passed; 77: skipped, after a line that says why; anything else: failed. With CI=true nothing is skipped.
 """
 import glob
+import ipaddress
 import json
 import os
 import random
@@ -36,6 +38,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 
 import exchange
@@ -197,6 +200,24 @@ class Crowd:
         for member in self.members.values():
             if member.process.poll() is None:
                 member.kill()
+
+
+class Sockets(Node):
+    """UDP sockets of an address of the loopback interface that only this script uses. Nobody meets anybody in a directory."""
+
+    address = f"127.{os.getpid() >> 14 & 255}.{os.getpid() >> 6 & 255}.{os.getpid() << 2 & 255 | 2}"
+
+    def interface(self, _side):
+        return f"udp:{self.address}"
+
+    def node(self, _side):
+        return int(ipaddress.IPv4Address(self.address))
+
+    def settings(self, _side):
+        return {"XDG_RUNTIME_DIR": tempfile.mkdtemp(dir=self.directory)}
+
+    def left(self):
+        return []
 
 
 def kill_one(crowd, draw):
@@ -479,7 +500,8 @@ def bound(crowd, amount, _draw):
         raise Failure(f"{crowd.failures} operations failed")
 
 
-SCENARIOS = {"bound": (bound, 16, "1"), "kills": (kills, KILLED, "12"), "stopped": (stopped, 3, "3"), "hostile": (hostile, 3, "1"),
+SCENARIOS = {"bound": (bound, 16, "1"), "kills": (kills, KILLED, "12"), "kills-socket": (kills, KILLED, "12"),
+             "stopped": (stopped, 3, "3"), "hostile": (hostile, 3, "1"),
              "hostile-posternd": (hostile_posternd, 3, "1"), "containers": (containers, 2, "1"),
              "containers-posternd": (containers_posternd, 3, "1")}
 
@@ -498,7 +520,7 @@ def main():
     play, count, amount = SCENARIOS[scenario]
     amount = float(sys.argv[3] if len(sys.argv) > 3 else amount)
     seed = int(sys.argv[4]) if len(sys.argv) > 4 else 1
-    if not scenario.endswith("-posternd"):
+    if not scenario.endswith(("-posternd", "-socket")):
         os.environ["PTL_MTU"] = MTU
 
     def run(device):
@@ -511,7 +533,7 @@ def main():
         finally:
             crowd.close()
 
-    exchange.PLAIN.update({"bound": Bound, "containers": Containers, "hostile-posternd": Shared, "containers-posternd": Visited})
+    exchange.PLAIN.update({"bound": Bound, "kills-socket": Sockets, "containers": Containers, "hostile-posternd": Shared, "containers-posternd": Visited})
     code = exchange.exit_code(scenario if scenario in exchange.PLAIN else "node", run)
     if code == 1:
         print(f"again: {sys.argv[0]} {program} {scenario} {amount:g} {seed}")

@@ -10,12 +10,15 @@
     unequal  a pair whose first end has a larger MTU than the second takes: what the kernel refuses stops nothing else
     jammed   the same with a device string of DPDK's, which stops for good where the kernel is so: that does not mislead
     names    two hosts with one address are told of each other
+    sockets  UDP sockets of users without a capability: firewalls of either host, nobody there, a stopped process, another range of
+             ports, no way to the host
 
 Exit code 0: passed; 77: skipped, after a line that says why; anything else: failed. With CI=true nothing is skipped.
 """
 import ctypes
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -155,7 +158,50 @@ def names(programs, device):
     expect("the level", found["name"]["level"], "failure")
 
 
-SCENARIOS = {"plain": (plain, exchange.Veth), "uneven": (uneven, exchange.Veth), "narrow": (narrow, Narrow),
+def rule(device, side, words):
+    """A firewall's, for datagrams of UDP sockets that leave the first host or come to the second; "": none."""
+    hook = "input" if side else "output"
+    rules = f"add table ip ptn; delete table ip ptn; add table ip ptn; add chain ip ptn way {{ type filter hook {hook} priority 0; }};"
+    if words:
+        rules += f"add rule ip ptn way udp dport 20480-21503 {words}"
+    exchange.run("ip", "netns", "exec", device.names[side], "nft", rules)
+
+
+def sockets_told(programs, device, part, warned="", **settings):
+    """What doctor finds about the peer has these words, and so has what ping says; warned: a warning of the library."""
+    for name, words in (("postern-info", ["doctor", "--json"]), ("postern-ping", ["--count", "2", "--timeout", "2s"])):
+        done = subprocess.run(device.prefix(0) + [os.path.join(programs, name), *words, f"{device.node(1)}:1"],
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=TIMEOUT,
+                              env=environment(device, 0) | settings, check=False)
+        if part not in done.stdout.lower() or (warned and done.stderr.count(warned) != 1) or (not warned and done.stderr):
+            raise exchange.Failure(f"{name} says: {done.stdout}{done.stderr}, not \"{part}\" and \"{warned}\"")
+
+
+def sockets(programs, device):
+    if shutil.which("nft") is None:
+        raise exchange.Skip("the program nft is missing; install nftables")
+    exchange.run("ip", "netns", "exec", device.names[1], "sysctl", "-qw", "net.ipv4.icmp_ratelimit=0")
+    process = server(programs, device, 1)
+    expect("the path MTU", ping(programs, device), {"there": MTU - 28, "back": MTU - 28, "own": MTU - 28, "target": MTU - 28})
+    refused, silent = "with that id does", "nothing comes back"
+    sockets_told(programs, device, refused, PTL_UDP_PORTS="30000-30100")
+    for side, words, part, warned in ((1, "drop", silent, ""), (1, "reject", refused, ""),
+                                      (1, "reject with icmp type admin-prohibited", silent, "cannot be reached: No route to host"),
+                                      (0, "drop", silent, "lets no datagrams to")):
+        rule(device, side, words)
+        sockets_told(programs, device, part, warned)
+        rule(device, side, "")
+    os.kill(process.pid, signal.SIGSTOP)
+    sockets_told(programs, device, refused)
+    process.kill()
+    process.wait()
+    sockets_told(programs, device, refused)
+    exchange.run("ip", "-n", device.names[0], "address", "flush", "dev", "ptn0")
+    exchange.run("ip", "-n", device.names[0], "address", "add", "10.78.0.1/24", "dev", "ptn0")
+    sockets_told(programs, device, silent, "cannot be reached: Network is unreachable")
+
+
+SCENARIOS = {"sockets": (sockets, exchange.Socket), "plain": (plain, exchange.Veth), "uneven": (uneven, exchange.Veth), "narrow": (narrow, Narrow),
              "unequal": (unequal, Unequal), "jammed": (jammed, Jammed), "names": (names, Twins)}
 
 

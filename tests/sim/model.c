@@ -10,6 +10,7 @@
 #include <sim/silent.h>
 #include <sim/workload.h>
 
+#define UNNOTICED      (50 * MILLISECOND) /* after a crash: nobody can know of it yet */
 #define CHUNK_TASKS    4096
 #define CHUNKS_MAX     65536
 #define PAIRS_AT_START 1024
@@ -551,6 +552,16 @@ static void put_look(struct model *model, struct node *node, struct task *task)
 		task_finish(model, node, task);
 }
 
+static void crash_noticed(struct model *model, const struct task *task)
+{
+	const struct node *target = model_node(model, task->target);
+	uint64_t late = simulation_now(model->simulation) - target->crashed;
+
+	if (!target->up && target->crashed != 0 && task->issued < target->crashed + UNNOTICED &&
+		pair_has_met(model, task) && late > model->noticed)
+		model->noticed = late;
+}
+
 static void event_failed(
 	struct model *model, struct node *node, const ptl_event_t *event, struct task *task)
 {
@@ -561,6 +572,8 @@ static void event_failed(
 	if (event->ni_fail_type == PTL_NI_PEER_RESTARTED &&
 		task_lives(task) != (UINT64_C(1) << 32 | 1) && !pair_has_met(model, task))
 		return;
+	if (event->type == PTL_EVENT_SEND_FAIL)
+		crash_noticed(model, task);
 	EXPECT(task_may_fail(model, task), "failed without a reason");
 	EXPECT(event->ni_fail_type != PTL_NI_OK, "failed with PTL_NI_OK");
 }

@@ -129,8 +129,11 @@ struct model {
 	uint64_t count;      /* tasks issued */
 	uint64_t unfinished; /* whose initiator lives and waits */
 	uint64_t failed;     /* FAIL events */
-	uint64_t dropped;    /* puts that did not start, without trouble */
-	uint64_t bytes;      /* that arrived whole */
+	/* ns, the longest from a crash until a task failed that was under way then, or was issued
+	 * before anybody can have known, between nodes that had met */
+	uint64_t noticed;
+	uint64_t dropped; /* puts that did not start, without trouble */
+	uint64_t bytes;   /* that arrived whole */
 	/* last started task of each pair of nodes: open addressing, key initiator + 1 << 32 |
 	 * target */
 	uint64_t *pair_keys;

@@ -23,6 +23,7 @@
 #include <pmd-glue/glue.h>
 #include <sim/cluster.h>
 #include <sim/letters.h>
+#include <sim/refusals.h>
 #include <sim/report.h>
 #include <sim/workload.h>
 
@@ -319,6 +320,7 @@ static void device_send(struct node *node, struct rte_mbuf *mbuf)
 	simulation_note(simulation, frame->hash);
 	if (simulation->tracing)
 		device_trace(node, parcel);
+	refusals_see(node, parcel);
 	frame->departs = star_send(&simulation->network, parcel);
 }
 
@@ -484,6 +486,8 @@ void node_deliver(struct node *node, struct parcel *parcel)
 		node->received_tail - node->received_head >= node->settings->receive_ring) {
 		if (node->up)
 			node->port_counters.missed++;
+		else
+			refusals_answer(node, parcel);
 		star_release(&node->simulation->network, parcel);
 		return;
 	}
@@ -526,6 +530,9 @@ void node_init(struct node *node, struct simulation *simulation,
 	}
 	node->received = report_memory(calloc(settings->receive_ring, sizeof(*node->received)));
 	node->sent = report_memory(calloc(settings->transmit_ring, sizeof(*node->sent)));
+	if (settings->addressed)
+		node->refused =
+			report_memory(calloc(simulation->node_count, sizeof(*node->refused)));
 }
 
 void node_free(struct node *node)
@@ -536,6 +543,7 @@ void node_free(struct node *node)
 		munmap(node->further.memory, node->further.memory_size);
 	free(node->received);
 	free(node->sent);
+	free(node->refused);
 }
 
 static void portals_open(struct node *node)
@@ -761,6 +769,7 @@ struct port *glue_port_open(unsigned interface, const char *name, uint32_t mtu, 
 		.guards = true,
 		.gather_bytes = GATHER_BYTES,
 		.external = true,
+		.addressed = node->settings->addressed,
 		.socket = -1,
 	};
 	star_address(node->number, node->settings->moves ? node->life : 0, node->port.address);

@@ -47,8 +47,9 @@ struct node_settings {
 	bool gathers;
 	bool udp; /* PTL_ENCAP=udp; one process per host then */
 	uint16_t vlan;
-	bool moves; /* each life has another address */
-	bool wrap;  /* sequence numbers start near their wrap */
+	bool moves;     /* each life has another address */
+	bool wrap;      /* sequence numbers start near their wrap */
+	bool addressed; /* hosts refuse frames for nodes that are not there (refusals.h) */
 	ptl_ni_limits_t limits;
 };
 
@@ -58,6 +59,15 @@ struct sent_frame {
 	uint64_t hash;
 	bool sent;
 };
+
+/* Of one sender by a host. */
+struct refused {
+	uint32_t count;
+	uint64_t since;
+};
+
+/* The start of a frame that a refusal has, with its Ethernet header. */
+#define NODE_QUOTE (14 + PORT_REFUSAL_BYTES)
 
 struct engine;
 
@@ -83,7 +93,9 @@ struct node {
 	struct sent_frame *sent; /* ring: frames that the device still holds */
 	uint32_t sent_head;
 	uint32_t sent_tail;
-	bool silent; /* it has crashed: nothing leaves it */
+	bool silent;               /* it has crashed: nothing leaves it */
+	struct refused *refused;   /* by its host, for each node */
+	uint8_t quote[NODE_QUOTE]; /* of the last frame that it has sent */
 
 	uint64_t turn_at; /* when the next turn is planned, UINT64_MAX: never */
 	uint64_t busy_until;
@@ -94,6 +106,7 @@ struct node {
 
 	bool troubled;              /* it was ever closed, crashed, or cut off for long */
 	uint64_t trouble_ended;     /* ns; UINT64_MAX: it lasts */
+	uint64_t crashed;           /* ns, when it crashed last; 0: never */
 	void *program;              /* the workload's */
 	struct tier_program *tiers; /* tiers.c; NULL: none */
 };

@@ -37,6 +37,7 @@ struct plan {
 	uint64_t source_bytes;
 	bool slabs;
 	uint32_t silent;
+	uint64_t forged;     /* refusals a second */
 	double cards;        /* as in scenario_options */
 	uint64_t tier_steps; /* of each node (tiers.h) */
 	uint64_t tier_interval;

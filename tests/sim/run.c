@@ -10,9 +10,11 @@
 #include <engine/state.h>
 #include <sim/cluster.h>
 #include <sim/letters.h>
+#include <sim/refusals.h>
 #include <sim/silent.h>
 #include <sim/tiers.h>
 
+#define NOTICED_MS  300 /* ms until what is under way to a crashed node fails */
 #define RUN_LIMIT   (3600 * SECOND)
 #define QUIET_CHUNK MILLISECOND
 
@@ -157,10 +159,12 @@ static void trouble_end(struct node *node, uint64_t argument)
 	node->troubled = true;
 	node->trouble_ended = UINT64_MAX;
 	trouble_trace(node, argument & 1 ? "crashes" : "closes", argument / 2);
-	if (argument & 1)
+	if (argument & 1) {
+		node->crashed = simulation_now(simulation);
 		node_crash(node);
-	else
+	} else {
 		node_close(node);
+	}
 	if (!simulation->cluster)
 		model_end(simulation->model, node);
 	if (simulation->tiers)
@@ -336,6 +340,15 @@ void result_expect(struct result *result, bool good, const char *what, double va
 		what, value);
 }
 
+static void result_refusals(
+	struct result *result, const struct plan *plan, const struct simulation *simulation)
+{
+	double noticed = (double)simulation->model->noticed / MILLISECOND;
+
+	report_metric(result, "crash_noticed", "ms", noticed);
+	result_expect(result, !plan->expect || noticed <= NOTICED_MS, "crash_noticed", noticed);
+}
+
 /* Nobody asks everybody for a process whose card is right. */
 static void result_cards(struct result *result, const struct plan *plan, uint64_t lies)
 {
@@ -415,6 +428,8 @@ void plan_run(const struct plan *plan, uint64_t seed, bool tracing, struct resul
 	simulation.silent = &silent;
 	silent_start(&silent);
 	troubles_plan(&simulation, &plan->troubles);
+	if (plan->forged)
+		refusals_forge(&simulation, plan->forged);
 	workload_start(&workload);
 
 	simulation_play(&simulation);
@@ -428,6 +443,8 @@ void plan_run(const struct plan *plan, uint64_t seed, bool tracing, struct resul
 	*result = report_current;
 	if (plan->cards >= 0)
 		result_cards(result, plan, lies);
+	if (plan->forged)
+		result_refusals(result, plan, &simulation);
 	silent_free(&silent);
 	workload_free(&workload);
 	model_free(&model);

@@ -28,6 +28,7 @@
 #define STALL_SHARE 4              /* of PTL_PEER_TIMEOUT in haste is the longest stall */
 #define PAUSE_HASTY 0.02           /* of tasks, that a program pauses before in haste */
 #define OUTER_MORE  32             /* bytes of a tag, IPv4 and UDP */
+#define FORGED      10000
 #define POOLS       24
 
 /* --- measures */
@@ -343,6 +344,25 @@ static void plan_restart(struct plan *plan, uint64_t seed)
 		plan_faults(plan, &prng);
 }
 
+/* Nodes have their addresses from life to life, as processes on UDP sockets mostly have. */
+static void plan_refusals(struct plan *plan, uint64_t seed)
+{
+	struct prng prng = prng_make(seed * 2 + 1);
+
+	plan_begin(plan, (uint32_t)prng_between(&prng, 3, 8));
+	plan_mix(plan);
+	plan->node.addressed = true;
+	plan->forged = FORGED;
+	plan->workload.tasks = 1200 / plan->nodes;
+	plan->workload.interval = prng_scale(&prng, 50 * MICROSECOND, MILLISECOND);
+	plan->troubles.span = plan->workload.interval * plan->workload.tasks + 1;
+	plan->troubles.restarts = (uint32_t)prng_below(&prng, 4);
+	plan->troubles.crash = 0.7;
+	plan->troubles.down_most = SECOND;
+	if (prng_chance(&prng, 0.3))
+		plan->network.drop = 0.01;
+}
+
 static void plan_stall(struct plan *plan, uint64_t seed)
 {
 	struct prng prng = prng_make(seed * 2 + 1);
@@ -460,6 +480,9 @@ const struct scenario scenarios[] = {
 		40},
 	{"mx", "2 to 16 endpoints of MX, the same, handlers, disconnects", plan_mx, false, 100},
 	{"restart", "nodes that end and crash and come again", plan_restart, false, 50},
+	{"refusals",
+		"nodes that crash, whose hosts refuse frames; and 10,000 forged refusals a second",
+		plan_refusals, false, 50},
 	{"stall", "receivers that stop for a while", plan_stall, false, 50},
 	{"incast", "32 nodes send 1 MiB each to one", plan_incast, false, 1},
 	{"alltoall", "each of 64 nodes sends to and reads from each other", plan_alltoall, false,

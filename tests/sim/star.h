@@ -101,6 +101,7 @@ struct star_link {
 	X(reordered)                                                                               \
 	X(corrupted)                                                                               \
 	X(marked)                                                                                  \
+	X(forged)                                                                                  \
 	X(repeated)                                                                                \
 	X(withheld)
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* test_udp.c - tests of pmd-glue/udp.c: ports of several processes, and sockets that pretend to be
- * some, on addresses of the loopback interface. All of them are this process, and need no right. */
+ * some, on addresses of the loopback interface. All of them are this process, and need no right.
+ * Covers: pmd-glue/local.c. */
 #include "glue_fixture.h"
 
 #include <arpa/inet.h>
