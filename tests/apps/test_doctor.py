@@ -380,7 +380,7 @@ class Live(programs.Case):
         done = subprocess.run(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=programs.TIMEOUT,
                               env=programs.environment(PTL_LOG_LEVEL="info", **settings), check=False)
         sockets = [one for one in json.loads(done.stdout)["findings"] if one["check"] == "socket"]
-        self.expect_commands(sockets)
+        self.assertTrue(all(one["mend"].startswith("# ") for one in sockets), sockets)
         for name in names.values():
             told = [one for one in sockets if f"the system refuses {name}: " in one["text"]]
             self.assertEqual([one["level"] for one in told], ["warning"], done.stdout)
