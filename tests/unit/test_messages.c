@@ -1382,8 +1382,11 @@ static void random_messages_share_buffers(void **state)
 	}
 	for (uint64_t start = messages_now(); parts_here < PARTS;) {
 		for (unsigned i = 0; i < BUFFERS; i++)
-			if (buffers[i].letter.done == 1)
+			if (buffers[i].letter.done == 1) {
+				used_up += buffers[i].parts != UINT32_MAX &&
+					   buffers[i].letter.message.result == TRANSFER_DONE;
 				shared_post(&buffers[i]);
+			}
 		if (messages_progress(ends[0]) + messages_progress(ends[1]) == 0)
 			nap();
 		assert_true(messages_now() - start < SECONDS);
