@@ -85,16 +85,22 @@ class Within:
         self.here.close()
 
 
+def socket_in(namespace, interface):
+    """A socket for raw frames in another network namespace."""
+    with Within(namespace):
+        made = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(ETHERTYPE))
+        made.bind((interface, ETHERTYPE))
+    made.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, 16 << 20)
+    return made
+
+
 class Frames:
     """Raw frames: each stranger is a node of its own."""
 
     uid = os.getuid()
 
     def __init__(self, device, _count):
-        with Within(device.names[1]):
-            self.socket = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(ETHERTYPE))
-            self.socket.bind((device.interface(1), ETHERTYPE))
-        self.socket.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, 16 << 20)
+        self.socket = socket_in(device.names[1], device.interface(1))
 
     def name(self, number):
         return FIRST_NID + number, 1
