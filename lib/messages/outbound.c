@@ -253,6 +253,13 @@ static bool send_start(struct messages *messages, struct transfer *message)
 							  : long_start(messages, message);
 }
 
+/* M12. A program that only sends makes no call that hears of credit. */
+static void credit_look(struct messages *messages, const struct peer *to)
+{
+	if (share_used(to) >= (int64_t)(to->share / 4) && queue_has_news(&messages->queue))
+		events_run(messages);
+}
+
 static void send_begin(struct messages *messages, struct transfer *message)
 {
 	struct peer *to = &messages->peers[message->peer];
@@ -265,7 +272,8 @@ static void send_begin(struct messages *messages, struct transfer *message)
 	if (front_visit(messages->options.front, &messages->visit, messages->handle,
 		    HANDLE_INTERFACE, -1) != 0)
 		return;
-	if (to->blocked || !send_start(messages, message)) {
+	credit_look(messages, to);
+	if (to->failed || to->blocked || !send_start(messages, message)) {
 		messages->pending++;
 		list_append(&to->waiting, &message->link);
 		if (!to->blocked)

@@ -1491,8 +1491,10 @@ static void messages_beyond_a_quarter_of_a_share_are_answered(void **state)
 	for (unsigned round = 0; round < ROUNDS; round++) {
 		const uint64_t before = acks(0);
 		const struct peer *peer = &ends[0]->peers[1];
-		const uint64_t left = SHARE / 4 - (peer->kept - peer->credited);
+		uint64_t left;
 
+		messages_progress(ends[0]); /* words are here, and are read now */
+		left = SHARE / 4 - (peer->kept - peer->credited);
 		for (unsigned i = 0; round % 2 == 1 && i < SHARE; i++)
 			receive(&in[i], 1, i, 0, &got, 1);
 		for (unsigned i = 0; i < SHARE / 2; i++)
@@ -1508,6 +1510,33 @@ static void messages_beyond_a_quarter_of_a_share_are_answered(void **state)
 		settle(nothing_pends, ends[1]);
 		settle(nothing_pends, ends[0]);
 	}
+	teardown(state);
+}
+
+/* M12. End 0 makes no call but sends; end 1 hears that each word of its own was taken. */
+static void a_program_that_only_sends_hears_of_credit(void **state)
+{
+	enum { SHARE = 64, ROUNDS = 20, COUNT = SHARE / 8 };
+	static struct letter out[COUNT], in[COUNT];
+	char got;
+
+	(void)state;
+	ends_open(4 << 20, 2 * SHARE);
+	for (unsigned round = 0; round < ROUNDS; round++) {
+		const uint64_t start = messages_now();
+
+		for (unsigned i = 0; i < COUNT; i++) {
+			receive(&in[i], 1, i, 0, &got, 1);
+			send(&out[i], 0, i, "", 1, false);
+		}
+		while (!in[COUNT - 1].done || ends[1]->peers[0].tell.busy) {
+			if (messages_progress(ends[1]) == 0)
+				nap();
+			assert_true(messages_now() - start < SECONDS);
+		}
+	}
+	assert_int_equal(ends[1]->peers[0].told, ROUNDS * COUNT);
+	assert_int_equal(acks(0), 0);
 	teardown(state);
 }
 
@@ -1572,6 +1601,7 @@ int main(void)
 		cmocka_unit_test(random_messages_share_buffers_without_blocks),
 		cmocka_unit_test(a_short_message_needs_no_answer),
 		cmocka_unit_test(messages_beyond_a_quarter_of_a_share_are_answered),
+		cmocka_unit_test(a_program_that_only_sends_hears_of_credit),
 		cmocka_unit_test(a_refusal_is_told_of_a_message_that_needs_no_answer),
 	};
 
