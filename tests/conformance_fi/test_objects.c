@@ -566,10 +566,13 @@ static void a_read_that_waits_tells_sources(void **state)
 	pair_close();
 }
 
-static void alias_open(struct fid_ep *ep, struct fid_ep **alias, uint64_t flags)
+static struct fid_ep *alias_open(struct fid_ep *ep, uint64_t flags)
 {
-	assert_ok(fi_ep_alias(ep, alias, flags));
-	assert_ptr_not_equal(*alias, ep);
+	struct fid_ep *alias = NULL;
+
+	assert_ok(fi_ep_alias(ep, &alias, flags));
+	assert_ptr_not_equal(alias, ep);
+	return alias;
 }
 
 /* Without flags of its own nothing completes. */
@@ -582,8 +585,8 @@ static void an_alias_has_flags_of_its_own(void **state)
 
 	(void)state;
 	pair_open(&(struct wish){.bind = FI_SELECTIVE_COMPLETION});
-	alias_open(sides[0].ep, &sends, FI_TRANSMIT | FI_COMPLETION);
-	alias_open(sides[1].ep, &receives, FI_RECV | FI_COMPLETION);
+	sends = alias_open(sides[0].ep, FI_TRANSMIT | FI_COMPLETION);
+	receives = alias_open(sides[1].ep, FI_RECV | FI_COMPLETION);
 	assert_ok(fi_trecv(receives, in[0], 4, NULL, FI_ADDR_UNSPEC, 1, 0, &context));
 	assert_ok(fi_trecv(sides[1].ep, in[1], 4, NULL, FI_ADDR_UNSPEC, 2, 0, NULL));
 	assert_ok(fi_tsend(sides[0].ep, "one", 4, NULL, sides[0].other, 2, NULL));
@@ -600,7 +603,7 @@ static void an_alias_has_flags_of_its_own(void **state)
 	flags = FI_TRANSMIT;
 	assert_ok(fi_control(&sides[0].ep->fid, FI_GETOPSFLAG, &flags));
 	assert_true(flags == 0);
-	alias_open(sends, &second, FI_RECV); /* its other flags are those of the first one */
+	second = alias_open(sends, FI_RECV); /* its other flags are those of the first one */
 	flags = FI_TRANSMIT;
 	assert_ok(fi_control(&second->fid, FI_GETOPSFLAG, &flags));
 	assert_true(flags == FI_COMPLETION);
