@@ -719,7 +719,9 @@ static __rte_noinline void question_receive(
 		address_doubt(transport, peer, arrival->outer.from);
 	if (!process_same(to, transport->options.self)) {
 		COUNT(transport, dropped_foreign);
-		if (frame_type(frame) == FRAME_ASK && came_alone(transport, arrival))
+		/* posternd lets nobody speak for another one. */
+		if (frame_type(frame) == FRAME_ASK && came_alone(transport, arrival) &&
+			!transport->port->attested)
 			address_asked_for_another(transport, frame, arrival->outer.from);
 	} else if (frame_type(frame) == FRAME_ASK) {
 		address_asked(transport, frame, arrival->outer.from);

@@ -126,6 +126,22 @@ static void way__to_another_process_is_told_at_once(void **state)
 	network_destroy(network);
 }
 
+/* What it said would be taken for a lie there. */
+static void way__to_another_process_behind_posternd_is_told_by_nobody(void **state)
+{
+	struct network *network = network_known(3);
+
+	(void)state;
+	network->nodes[2].port.attested = true;
+	way_tell(network, 0, 1, network->nodes[2].port.address);
+	network_send(network, 0, 1, 100);
+	network_send(network, 0, 2, 100);
+	assert_true(network_run(network, 400 * MILLISECOND));
+	assert_int_equal(network->nodes[2].counters.denials_sent, 0);
+	network_check(network);
+	network_destroy(network);
+}
+
 /* The book outlives the peer that is forgotten. */
 static void way__leads_to_a_process_that_was_forgotten(void **state)
 {
@@ -167,6 +183,7 @@ int main(void)
 		cmocka_unit_test(way__leads_questions_to_the_process_alone),
 		cmocka_unit_test(way__that_is_wrong_costs_a_third_of_a_second),
 		cmocka_unit_test(way__to_another_process_is_told_at_once),
+		cmocka_unit_test(way__to_another_process_behind_posternd_is_told_by_nobody),
 		cmocka_unit_test(way__leads_to_a_process_that_was_forgotten),
 		cmocka_unit_test(way__may_be_told_late),
 	};
