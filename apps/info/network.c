@@ -8,6 +8,8 @@
 #include <string.h>
 #include <time.h>
 
+#include <jansson.h>
+
 #include <pmd-glue/place.h>
 
 #include "../parse.h"
@@ -241,41 +243,28 @@ static void card_link_look(
 	doctor_mend(doctor, "# plug in the cable, and bring the other side up");
 }
 
-/* The value of a member of JSON text that the library has written, which is a text without quotes.
- * Returns what follows it; NULL: there is none. */
-static const char *json_text(const char *json, const char *name, char *value, size_t size)
-{
-	char member[32];
-	const char *at;
-
-	snprintf(member, sizeof(member), "\"%s\": \"", name);
-	at = strstr(json, member);
-	if (!at)
-		return NULL;
-	at += strlen(member);
-	snprintf(value, size, "%.*s", (int)strcspn(at, "\""), at);
-	return at;
-}
-
 /* What the kernel, or a container's profile, does not grant to a UDP socket. */
 static void socket_look(struct doctor *doctor, ptl_handle_ni_t ni)
 {
-	char port[PORT_JSON], what[32], effect[FINDING_TEXT / 2];
-	const char *at = port;
-	bool refused = false;
+	char text[PORT_JSON];
+	int length = postern_inspect(ni, "port", 0, 0, text, sizeof(text));
+	json_t *port =
+		length > 0 && (size_t)length < sizeof(text) ? json_loads(text, 0, NULL) : NULL;
+	json_t *refused = json_object_get(port, "refused"), *one;
+	size_t n;
 
 	doctor->check = "socket";
-	if (postern_inspect(ni, "port", 0, 0, port, sizeof(port)) <= 0)
-		return;
-	while ((at = json_text(at, "what", what, sizeof(what))) &&
-		(at = json_text(at, "effect", effect, sizeof(effect)))) {
-		refused = true;
-		doctor_find(doctor, LEVEL_WARNING, "the system refuses %s: %s", what, effect);
+	json_array_foreach(refused, n, one)
+	{
+		doctor_find(doctor, LEVEL_WARNING, "the system refuses %s: %s",
+			json_string_value(json_object_get(one, "what")),
+			json_string_value(json_object_get(one, "effect")));
 		doctor_mend(doctor,
 			"# allow it in the container's seccomp profile, or use Linux 5.0 or later");
 	}
-	if (!refused)
+	if (port && json_array_size(refused) == 0)
 		doctor_find(doctor, LEVEL_OK, "the system grants all that UDP sockets use");
+	json_decref(port);
 }
 
 /* --- nodes --- */
