@@ -304,8 +304,12 @@ static void put_copy_add(group *one, uint32_t rank, void *to, const void *from, 
 {
 	struct bounce *bounce;
 
+	if (length <= SMALL_MAX) {
+		put_add(one, rank, to, from, length);
+		return;
+	}
 	remote_check("a put", rank, to, length);
-	if (length <= SMALL_MAX || near(rank, to)) {
+	if (near(rank, to)) {
 		put_add(one, rank, to, from, length);
 	} else if (length > BOUNCE_MAX) {
 		group direct = {{0}, 0, NULL};
