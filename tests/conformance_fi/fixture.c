@@ -95,6 +95,19 @@ void pair_close(void)
 	fi_freeinfo(info);
 }
 
+int pair_closed(void **state)
+{
+	(void)state;
+	pair_close();
+	return 0;
+}
+
+void bytes_fill(char *to, size_t length, unsigned seed)
+{
+	for (size_t i = 0; i < length; i++)
+		to[i] = (char)(seed + i * 7 + (i >> 8));
+}
+
 /* Of whichever format. */
 static ssize_t both_read(struct side *side, void *entry, fi_addr_t *source)
 {

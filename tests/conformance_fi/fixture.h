@@ -57,6 +57,8 @@ struct fi_info *offer_of(const struct fi_info *hints);
 struct fi_info *hints_make(const struct wish *wish);
 void pair_open(const struct wish *wish);
 void pair_close(void);
+int pair_closed(void **state); /* the same, as a teardown */
+void bytes_fill(char *to, size_t length, unsigned seed);
 void side_open(struct side *side, const struct wish *wish);
 void side_close(struct side *side);
 /* The next completion of a side, while both make progress. */

@@ -47,17 +47,9 @@ static int opened_small(void **state)
 	return 0;
 }
 
-static int closed(void **state)
-{
-	(void)state;
-	pair_close();
-	return 0;
-}
-
 static void fill(size_t length, unsigned seed)
 {
-	for (size_t i = 0; i < length; i++)
-		out[i] = (char)(seed + i * 7 + (i >> 8));
+	bytes_fill(out, length, seed);
 	memset(in, 0, sizeof(in));
 }
 
@@ -747,7 +739,7 @@ static void many_messages_of_both_directions(void **state)
 		assert_memory_equal(got[n], numbers[n], sizeof(numbers[n]));
 }
 
-#define TEST(name, opens) cmocka_unit_test_setup_teardown(name, opens, closed)
+#define TEST(name, opens) cmocka_unit_test_setup_teardown(name, opens, pair_closed)
 
 int main(void)
 {

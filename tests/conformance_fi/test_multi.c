@@ -37,19 +37,6 @@ static int opened_by_flag(void **state)
 	return 0;
 }
 
-static int closed(void **state)
-{
-	(void)state;
-	pair_close();
-	return 0;
-}
-
-static void fill(size_t length, unsigned seed)
-{
-	for (size_t i = 0; i < length; i++)
-		out[i] = (char)(seed + i * 7 + (i >> 8));
-}
-
 static ssize_t post_from(fi_addr_t from, void *buffer, size_t length, void *context)
 {
 	const struct fi_msg msg = {.msg_iov = &(struct iovec){buffer, length},
@@ -136,7 +123,7 @@ static void messages_of_all_lengths_share_a_buffer(void **state)
 		if (round & 1)
 			post(room[round], BUFFER, &second);
 		for (unsigned n = 0; n < LENGTHS; n++) {
-			fill(lengths[n], n + round);
+			bytes_fill(out, lengths[n], n + round);
 			memcpy(was[n], out, lengths[n]);
 			if (round & 1)
 				give(was[n], lengths[n]);
@@ -180,7 +167,7 @@ static void a_buffer_is_released_when_less_than_the_minimum_is_free(void **state
 	post(room[0], 4096, &second);
 	post(room[1], 4096, &third);
 	for (unsigned i = 0; i < 7; i++) {
-		fill(512, i);
+		bytes_fill(out, 512, i);
 		give(out, 512);
 		assert_ptr_equal(taken(512, &second), room[0] + i * 512);
 		assert_memory_equal(room[0] + i * 512, out, 512);
@@ -210,14 +197,14 @@ static void what_was_kept_uses_a_buffer_up(void **state)
 	(void)state;
 	least_set(1024);
 	for (unsigned i = 0; i < 8; i++) {
-		fill(512, i);
+		bytes_fill(out, 512, i);
 		give_to_keep(out, 512);
 	}
 	post(room[0], 4096, &second);
 	for (unsigned i = 0; i < 7; i++) {
 		char *place = taken(512, &second);
 
-		fill(512, i);
+		bytes_fill(out, 512, i);
 		assert_ptr_equal(place, room[0] + i * 512);
 		assert_memory_equal(place, out, 512);
 	}
@@ -235,7 +222,7 @@ static void a_message_that_is_too_long_for_the_rest_is_cut(void **state)
 			const size_t length = long_one ? LONG : 5000;
 
 			memset(room[0], 0, 8192);
-			fill(length, kept);
+			bytes_fill(out, length, kept);
 			if (kept && long_one) /* it is kept without its data */
 				assert_ok(fi_send(
 					sides[0].ep, out, length, NULL, sides[0].other, &first));
@@ -483,7 +470,7 @@ static void an_endpoint_s_receives_may_all_be_for_many(void **state)
 	assert_ptr_equal(entry.op_context, &third);
 }
 
-#define TEST(name, opens) cmocka_unit_test_setup_teardown(name, opens, closed)
+#define TEST(name, opens) cmocka_unit_test_setup_teardown(name, opens, pair_closed)
 
 int main(void)
 {

@@ -15,13 +15,6 @@ static int opened(void **state)
 	return 0;
 }
 
-static int closed(void **state)
-{
-	(void)state;
-	pair_close();
-	return 0;
-}
-
 /* --- addresses */
 
 static void a_table_has_indices_in_order(void **state)
@@ -624,7 +617,7 @@ static void an_alias_has_flags_of_its_own(void **state)
 	pair_close();
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, opened, closed)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, opened, pair_closed)
 
 int main(void)
 {

@@ -318,6 +318,17 @@ static void poller_set_manner__of_a_thread_that_sleeps_misses_nothing(void **sta
 	fixture_stop(&fixture);
 }
 
+/* This thread, and poll threads that begin, keep to one CPU until sched_setaffinity() gives all
+ * back. */
+static void cpu_keep(cpu_set_t *all, cpu_set_t *one)
+{
+	assert_int_equal(sched_getaffinity(0, sizeof(*all), all), 0);
+	CPU_ZERO(one);
+	CPU_SET((size_t)sched_getcpu(), one);
+	assert_int_equal(sched_setaffinity(0, sizeof(*one), one), 0);
+	start_apart = one;
+}
+
 /* A thread that waits for it sleeps at once where both have one CPU. */
 static void doorbell_is_here__of_an_idle_thread_on_this_cpu(void **state)
 {
@@ -325,11 +336,7 @@ static void doorbell_is_here__of_an_idle_thread_on_this_cpu(void **state)
 	cpu_set_t all, one;
 
 	(void)state;
-	assert_int_equal(sched_getaffinity(0, sizeof(all), &all), 0);
-	CPU_ZERO(&one);
-	CPU_SET((size_t)sched_getcpu(), &one);
-	assert_int_equal(sched_setaffinity(0, sizeof(one), &one), 0);
-	start_apart = &one;
+	cpu_keep(&all, &one);
 	fixture_start(&fixture, 1, POLLER_BUSY);
 	WAIT_FOR(doorbell_is_here(&fixture.engines[0]->segment->doorbell));
 	assert_false(doorbell_is_here(&fixture.engines[1]->segment->doorbell)); /* it has none */
@@ -367,11 +374,7 @@ static void poller_run__does_not_spin_on_the_cpu_of_who_woke_it(void **state)
 	uint64_t turns;
 
 	(void)state;
-	assert_int_equal(sched_getaffinity(0, sizeof(all), &all), 0);
-	CPU_ZERO(&one);
-	CPU_SET((size_t)sched_getcpu(), &one);
-	assert_int_equal(sched_setaffinity(0, sizeof(one), &one), 0);
-	start_apart = &one;
+	cpu_keep(&all, &one);
 	start_clock = &slow_clock;
 	fixture_start(&fixture, 1, POLLER_ADAPTIVE);
 	WAIT_FOR(sleeps_of(fixture.engines[0]) > 0);
