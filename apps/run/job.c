@@ -227,7 +227,7 @@ static void barrier_enter(unsigned rank)
 		barrier_check();
 		return;
 	}
-	/* Who waits is owed nothing. */
+	/* A rank that waits is owed nothing. */
 	space_forget_text();
 	for (unsigned n = 0; n < size; n++) {
 		ranks[n].waits = false;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* setting_table.h - what settings.c knows of each setting. Only settings.c includes this. */
+/* setting_table.h - what settings.c knows of each setting. Only it and setting_table.c include
+ * this. */
 #ifndef BASE_SETTING_TABLE_H
 #define BASE_SETTING_TABLE_H
 

@@ -26,8 +26,8 @@
  *     sends the rest of a message holds up its own alone.
  * U6. In a space of two-sided messages a store of up to COPIED_MAX bytes that wants no answer but
  *     refusals is kept with its data, also by an entry that has no memory: each header has a place
- *     for as many. Who takes the header is told of a copy of them, which is the poll core's again
- *     when the program has read it.
+ *     for as many. The taker of the header is told of a copy of them, which is the poll core's
+ *     again when the program has read it.
  */
 #ifndef ENGINE_UNEXPECTED_H
 #define ENGINE_UNEXPECTED_H

@@ -333,10 +333,10 @@ struct endpoint {
 
 #define object_of(pointer, type) ((type *)(void *)(pointer))
 #define face_of(pointer)         object_of(pointer, struct face)
-#define endpoint_of(pointer)     face_of(pointer)->endpoint
+#define endpoint_of(pointer)     (face_of(pointer)->endpoint)
 /* The flags of calls that have none of their own. */
-#define TX_FLAGS(ep) face_of(ep)->tx_flags
-#define RX_FLAGS(ep) face_of(ep)->rx_flags
+#define TX_FLAGS(ep) (face_of(ep)->tx_flags)
+#define RX_FLAGS(ep) (face_of(ep)->rx_flags)
 
 static inline void domain_enter(struct domain *domain)
 {

@@ -82,8 +82,8 @@ bool job_show(struct job *job, const struct card *self) CORE_API(job_show);
  * if this process does not reach its right neighbour: if there are ranks on different networks,
  * some have such a neighbour. */
 bool job_meet(struct job *job, const struct card *self) CORE_API(job_meet);
-/* The card of a rank. Only with a launcher. Who asks for more than a few gets all of them from a
- * launcher that gives all at once: postern-run. */
+/* The card of a rank. Only with a launcher. A process that asks for more than a few gets all of
+ * them from a launcher that gives all at once: postern-run. */
 bool job_card(struct job *job, uint32_t rank, struct card *card) CORE_API(job_card);
 /* Returns when all others have come here, too. With a watch it ends the job, and does not return,
  * if a rank is dead. */

@@ -22,8 +22,9 @@
  *     port; but while BYE_LIFE is not over, messages that begin fail after BYE_WAIT, in which its
  *     successor may answer. A host's switch (posternd) knows most of the host's processes, not
  *     all, so its word counts only after DENIED_LIFE of silence.
- * I6. Who is asked alone for another process says that the process is not there. Against the book
- *     that counts at once: everybody is asked. Otherwise it is a switch's word (I5).
+ * I6. A process that a question for another one comes to alone says that the other one is not
+ *     there. Against the book that counts at once: everybody is asked. Otherwise it is a switch's
+ *     word (I5).
  */
 #include <transport/address.h>
 
