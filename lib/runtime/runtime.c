@@ -61,9 +61,9 @@ static bool pair_get(const char *key, char *value, size_t size)
 	return pair_find(pairs, key, value, size);
 }
 
-/* --- What a launcher keeps that gives all at once (job.has_all): who gets more than a few values
- * gets them from a copy of all, until the next barrier or an own put. A job that has a lot is asked
- * for one at a time. */
+/* --- What a launcher keeps that gives all at once (job.has_all): a program that gets more than a
+ * few values gets them from a copy of all, until the next barrier or an own put. A launcher that
+ * keeps a lot is asked for one value at a time. */
 
 #define SINGLE_GETS 8u
 #define COPY_MOST   (4u << 20) /* bytes of keys and values */
