@@ -24,7 +24,7 @@ add_executable(static hello.cpp)
 target_link_libraries(static postern::static)
 """
 
-# A message of Portals 4 to the process itself, while the library of Portals 3 is open as well.
+# A message of Portals 4 to the process itself, while the library of Portals 3 is open as well, unless ALONE is defined.
 BOTH = r"""#include <dlfcn.h>
 #include <stdio.h>
 #include <string.h>
@@ -32,22 +32,25 @@ BOTH = r"""#include <dlfcn.h>
 
 int main(void)
 {
-	void *other = dlopen("libpostern.so.0", RTLD_NOW | RTLD_LOCAL);
 	char inbox[8] = "", greeting[8] = "4 and 3";
 	ptl_handle_ni_t ni;
-	uint64_t interface[4];
 	ptl_handle_ct_t count;
 	ptl_handle_md_t md;
 	ptl_handle_le_t entry;
 	ptl_pt_index_t portal;
 	ptl_process_t self;
 	ptl_ct_event_t seen;
+
+#ifndef ALONE
+	void *other = dlopen("libpostern.so.0", RTLD_NOW | RTLD_LOCAL);
+	uint64_t interface[4];
 	int (*init)(int *), (*open)(ptl_interface_t, ptl_pid_t, void *, void *, void *), interfaces;
 
 	*(void **)&init = other ? dlsym(other, "PtlInit") : NULL;
 	*(void **)&open = other ? dlsym(other, "PtlNIInit") : NULL;
 	if (!init || !open || init(&interfaces) != 0 || open(0, 7, NULL, NULL, interface) != 0)
 		return 1;
+#endif
 	if (PtlInit() != PTL_OK || PtlNIInit(1, PTL_NI_NO_MATCHING | PTL_NI_PHYSICAL,
 		PTL_PID_ANY, NULL, NULL, &ni) != PTL_OK || PtlGetPhysId(ni, &self) != PTL_OK ||
 		PtlPTAlloc(ni, 0, PTL_EQ_NONE, PTL_PT_ANY, &portal) != PTL_OK ||
@@ -201,15 +204,35 @@ class Install(programs.Case):
         self.shell("cc", example, f"-I{self.prefix}/include", "-o", "other", f"-L{self.lib}", "-lmx", "-lpthread")
         self.assertIn("libmyriexpress.so", self.needed("other"))
 
-    def test_mx_links_statically(self):
-        for library in glob.glob(os.path.join(self.lib, "libmyriexpress.so*")):
+    def test_each_library_links_statically(self):
+        examples, adi = os.path.join(SOURCE, "apps/examples"), os.path.join(self.prefix, "share/postern/adi")
+        programs_of = {
+            "postern": (["hello.c"], [], SAYS),
+            "portals4": (["both.c", "-DALONE"], [], "^4 and 3$"),
+            "portals_runtime": ([os.path.join(SOURCE, "tests/apps/keys.c")], [], "1 ranks know all keys"),
+            "myriexpress": ([f"{examples}/pingpong_mx.c"], ["self"], "1048576 bytes: "),
+            "postern-adi": ([f"{adi}/example/adi_ring.c", f"{adi}/device.c", f"-I{adi}/example"], [], "a token has passed 1 ranks"),
+            **{f"gasnet-postern-{mode}": ([f"{examples}/am_ring.c"], [], "passed 1 ranks 1000 times: 0, as expected")
+               for mode in ("seq", "par", "parsync")},
+        }
+        self.write("both.c", BOTH)
+        for library in glob.glob(os.path.join(self.lib, "*.so*")):
             os.unlink(library)
-        names = self.shell("nm", "-g", "--defined-only", os.path.join(self.lib, "libmyriexpress.a"))
-        self.assertEqual({name for name in re.findall(r" [A-Z] (\S+)", names) if not name.startswith("mx_")}, set())
-        self.shell("cc", os.path.join(SOURCE, "apps/examples/pingpong_mx.c"), "-o", "pingpong",
-                   *self.flags("--cflags", "--libs", "--static", package="myriexpress"))
-        self.assertEqual([name for name in self.needed("pingpong") if "postern" in name or "myriexpress" in name], [])
-        self.assertIn("1048576 bytes: ", self.shell("./pingpong", "self", PTL_IFACE_NAME="node:install"))
+        self.assertEqual(len(programs_of), len(glob.glob(os.path.join(self.lib, "pkgconfig", "*.pc"))))
+        for package, (sources, arguments, output) in programs_of.items():
+            with self.subTest(package=package):
+                self.shell("cc", *sources, "-o", package, *self.flags("--cflags", "--libs", "--static", package=package))
+                own = [name for name in self.needed(package) if re.search("postern|portals|myriexpress", name)]
+                self.assertEqual(own, [])
+                self.assertRegex(self.shell(f"./{package}", *arguments, PTL_IFACE_NAME="loop:a;loop:b"), output)
+
+    def test_a_static_library_defines_what_the_shared_one_exports(self):
+        """All its other names are the program's to use."""
+        for archive in glob.glob(os.path.join(self.lib, "*.a")):
+            names = [set(re.findall(r" [B-TV-Z] ([^@\s]+)", self.shell("nm", "--defined-only", option, library)))
+                     for option, library in (("-g", archive), ("-D", archive[:-1] + "so"))]
+            self.assertEqual(names[0], names[1], archive)
+            self.assertTrue(names[0], archive)
 
     def test_portals_4_beside_portals_3_in_one_process(self):
         self.write("both.c", BOTH)
@@ -276,13 +299,6 @@ halo-$(MODE): {SOURCE}/apps/examples/halo.c
         self.shell("cc", "-static", "hello.c", "-o", "hello", *self.flags("--cflags", "--libs", "--static"))
         self.assertEqual(self.needed("hello"), [])
         self.expect_hello("./hello")
-
-    def test_pkg_config_with_the_static_library(self):
-        for library in glob.glob(os.path.join(self.lib, "libpostern.so*")):
-            os.unlink(library)
-        self.shell("cc", "hello.c", "-o", "hello", *self.flags("--cflags", "--libs", "--static"))
-        self.expect_hello("./hello")
-        self.assertEqual([name for name in self.needed("hello") if "postern" in name], [])
 
     def test_cmake(self):
         if not shutil.which("cmake") or not shutil.which("c++"):
