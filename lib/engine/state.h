@@ -18,8 +18,8 @@
 #include <wire/message.h>
 
 #define SENDING_LISTS   256 /* a power of two */
-#define OPERATION_CHUNK 1024
-#define OPERATIONS_MAX  (4096 * OPERATION_CHUNK)
+#define OPERATION_CHUNK 64  /* 32 KB: most processes have few at a time */
+#define OPERATIONS_MAX  (65536 * OPERATION_CHUNK)
 /* of them: beyond that others are served up to their share */
 #define OPERATIONS_SHARED (OPERATIONS_MAX / 4 * 3)
 #define COPIES_CHUNK      64

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* book.c - see book.h. Cells are searched from where the process's hash leads to; at least half of
- * them are free. */
+/* book.c - see book.h. Cells are searched from where the process's hash leads to; at least a
+ * quarter of them are free. */
 #include <transport/book.h>
 
 #include <stdlib.h>
@@ -34,7 +34,7 @@ static bool book_grow(struct book *book)
 {
 	struct book larger = {.mask = book->cells ? book->mask * 2 + 1 : CELLS_FIRST - 1};
 
-	if (book->cells && book->count < (book->mask + 1) / 2)
+	if (book->cells && book->count < (book->mask + 1) / 4 * 3)
 		return true;
 	larger.cells = calloc((size_t)larger.mask + 1, sizeof(*larger.cells));
 	if (!larger.cells)

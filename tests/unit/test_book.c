@@ -37,7 +37,7 @@ static void book__finds_what_was_put_last(void **state)
 		book_put(&book, process_of(n % PROCESSES), address);
 	}
 	assert_int_equal(book.count, PROCESSES);
-	assert_true(book.mask < 4 * PROCESSES);
+	assert_true(book.mask < 2 * PROCESSES);
 	for (uint32_t n = 0; n < PROCESSES; n++) {
 		address_of(n + PROCESSES, address);
 		assert_memory_equal(book_find(&book, process_of(n)), address, sizeof(address));
