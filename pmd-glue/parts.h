@@ -73,6 +73,13 @@ unsigned parts_take(struct parts *parts, struct rte_mbuf **frames, struct parts_
 /* Buffers that wait for datagrams. */
 unsigned parts_held(const struct parts *parts);
 
+/* More messages probably wait in the socket: the last call brought joined ones, or as many as it
+ * could. */
+static inline bool parts_more(const struct parts *parts)
+{
+	return parts->joined || parts->count == PARTS_MESSAGES;
+}
+
 /* Messages came that have not been taken. */
 static inline bool parts_wait(const struct parts *parts)
 {

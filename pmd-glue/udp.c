@@ -17,10 +17,11 @@
  * I3. A received frame comes from the node that it names, and from a UDP port that the process may
  *     have which it names. Others are dropped and counted.
  *     What a host refused is as the kernel was told by ICMP (port.h, addressed).
- * I4. No broadcast is sent. A frame for everybody names a process: it goes to one UDP port of that
- *     process after the other, a port each time; later ones go to the first port as well, which
- *     most processes have that have started meanwhile. One for the own process, which asks for
- *     another of its name, goes to all of its ports but the own one.
+ * I4. No broadcast is sent. A frame for everybody, a question, names a process: it goes to one UDP
+ *     port of that process after the other, a port each time; later ones go to the first port as
+ *     well, which most processes have that have started meanwhile. One for the own process, which
+ *     asks for another of its name, goes to all of its ports but the own one. Questions are
+ *     repeated by their sender, so one that finds the socket full is lost.
  * I5. The own port is exclusive, so that no other process, of whatever user, receives its
  *     datagrams.
  */
@@ -50,7 +51,7 @@
 #include <pmd-glue/parts.h>
 #include <pmd-glue/pool.h>
 
-#define BURST       64u
+#define BURST       128u        /* messages in a call: as many as 64 questions may need */
 #define PIECES      (4 * BURST) /* of memory, in all messages of one call */
 #define SLOTS       1024u
 #define MESSAGE_MAX 65507u /* bytes of data in a datagram, and in joined ones */
@@ -75,13 +76,18 @@
 
 static_assert(FRAME_HEADER == PARTS_BEFORE, "an Ethernet header is put before a datagram");
 
+/* Messages for one call. */
 struct batch {
 	struct mmsghdr messages[BURST];
 	union udp_name to[BURST];
-	uint16_t frames[BURST]; /* in each message */
+	/* that are done with when the message has left: 0 for a question that goes on to another
+	 * port */
+	uint16_t frames[BURST];
+	bool asks[BURST]; /* it is a question */
 	_Alignas(struct cmsghdr) uint8_t control[BURST][CMSG_SPACE(sizeof(uint16_t))];
 	struct iovec pieces[PIECES];
-	unsigned count; /* of messages */
+	unsigned count; /* of messages, */
+	unsigned at;    /* the next of which is this one */
 	unsigned piece_count;
 };
 
@@ -319,33 +325,31 @@ static void node_is_unknown(struct udp *udp, uint32_t node)
 	udp->unknown_told = true;
 }
 
-/* Makes a message of the first frame, or of the first ones; returns how many. 0: nobody knows where
- * they go. */
-static uint16_t batch_add(struct udp *udp, struct rte_mbuf **frames, uint16_t count)
+/* Adds a message of the first frames. Returns false: nobody knows where they go. */
+static bool batch_add(
+	struct udp *udp, struct rte_mbuf **frames, uint16_t count, uint32_t node, uint32_t index)
 {
 	struct batch *batch = &udp->batch;
 	struct iovec *first = &batch->pieces[batch->piece_count];
-	const uint8_t *address = rte_pktmbuf_mtod(frames[0], const uint8_t *);
 	struct msghdr *message = &batch->messages[batch->count].msg_hdr;
-	uint16_t joined = frames_joined(udp, frames, count);
-	socklen_t size = name_make(
-		udp, candidate_node(address), candidate_read(address), &batch->to[batch->count]);
+	socklen_t size = name_make(udp, node, index, &batch->to[batch->count]);
 
 	if (size == 0) {
-		node_is_unknown(udp, candidate_node(address));
-		return 0;
+		node_is_unknown(udp, node);
+		return false;
 	}
-	for (uint16_t n = 0; n < joined; n++)
+	for (uint16_t n = 0; n < count; n++)
 		batch_pieces(batch, frames[n]);
 	*message = (struct msghdr){.msg_name = &batch->to[batch->count],
 		.msg_namelen = size,
 		.msg_iov = first,
 		.msg_iovlen = (size_t)(batch->pieces + batch->piece_count - first)};
-	if (joined > 1)
+	if (count > 1)
 		message_join(
 			message, batch->control[batch->count], frames[0]->pkt_len - FRAME_HEADER);
-	batch->frames[batch->count++] = joined;
-	return joined;
+	batch->asks[batch->count] = false;
+	batch->frames[batch->count++] = count;
+	return true;
 }
 
 static bool frame_fits(const struct udp *udp, const struct rte_mbuf *frame)
@@ -354,18 +358,92 @@ static bool frame_fits(const struct udp *udp, const struct rte_mbuf *frame)
 	       candidate_read(rte_pktmbuf_mtod(frame, const uint8_t *)) < udp->range.count;
 }
 
+/* Adds what the first frames are, if there is room. Returns how many; 0: none, or the first cannot
+ * be sent. */
+static uint16_t frames_add(struct udp *udp, struct rte_mbuf **frames, uint16_t count)
+{
+	const uint8_t *address = rte_pktmbuf_mtod(frames[0], const uint8_t *);
+	uint16_t joined;
+
+	if (!frame_fits(udp, frames[0]) || udp->batch.piece_count + frames[0]->nb_segs > PIECES)
+		return 0;
+	joined = frames_joined(udp, frames, count);
+	return batch_add(udp, frames, joined, candidate_node(address), candidate_read(address))
+		       ? joined
+		       : 0;
+}
+
+/* How often this process was asked for before. */
+static uint32_t question_count(struct udp *udp, uint32_t nid, uint32_t pid)
+{
+	uint64_t hash = ((uint64_t)nid << 32 | pid) * UINT64_C(0x9e3779b97f4a7c15);
+	struct question *question = &udp->questions[(hash >> 32) % QUESTIONS];
+
+	if (question->nid != nid || question->pid != pid)
+		*question = (struct question){.nid = nid, .pid = pid};
+	return question->asked++;
+}
+
+/* I4. Chooses the ports of a process that are asked next; returns how many. */
+static unsigned question_choose(struct udp *udp, uint32_t nid, uint32_t pid, uint32_t *indices)
+{
+	unsigned count = 0;
+	uint32_t n;
+
+	if (nid == udp->port.nid && pid == udp->port.pid) {
+		for (uint32_t k = 0; k < CANDIDATES; k++) {
+			indices[count] = candidate_index(udp->range, pid, k);
+			count += indices[count] != udp->index;
+		}
+		return count;
+	}
+	n = question_count(udp, nid, pid);
+	if (n < CANDIDATES) {
+		indices[0] = candidate_index(udp->range, pid, n);
+		return 1;
+	}
+	indices[0] = candidate_index(udp->range, pid, 0);
+	indices[1] = candidate_index(udp->range, pid, 1 + (n - CANDIDATES) % (CANDIDATES - 1));
+	return 2;
+}
+
+/* Adds a question if there is room. Returns how many frames; 0: none, or it cannot be sent. A
+ * question that is added again, because another message was refused, goes to the next ports. */
+static uint16_t question_add(struct udp *udp, struct rte_mbuf **frame)
+{
+	struct batch *batch = &udp->batch;
+	uint32_t indices[CANDIDATES], nid;
+	unsigned count;
+
+	if (frame[0]->data_len < TO_AT + NAME || frame[0]->pkt_len > udp->port.frame_size ||
+		batch->count + CANDIDATES > BURST ||
+		batch->piece_count + CANDIDATES * frame[0]->nb_segs > PIECES)
+		return 0;
+	nid = frame_word(frame[0], TO_AT);
+	if (nid == PORT_ANY_NODE)
+		return 0;
+	count = question_choose(udp, nid, frame_word(frame[0], TO_AT + sizeof(nid)), indices);
+	for (unsigned n = 0; n < count; n++) {
+		if (!batch_add(udp, frame, 1, nid, indices[n]))
+			return 0;
+		batch->asks[batch->count - 1] = true;
+		batch->frames[batch->count - 1] = n + 1 == count;
+	}
+	return count > 0;
+}
+
 /* Makes messages of the first frames, as many as there is room for. */
 static void batch_fill(struct udp *udp, struct rte_mbuf **frames, uint16_t count)
 {
 	struct batch *batch = &udp->batch;
 	uint16_t done = 0, added = 1;
 
-	batch->count = 0;
+	batch->count = batch->at = 0;
 	batch->piece_count = 0;
-	while (added > 0 && done < count && batch->count < BURST && !frame_for_all(frames[done]) &&
-		frame_fits(udp, frames[done]) &&
-		batch->piece_count + frames[done]->nb_segs <= PIECES) {
-		added = batch_add(udp, frames + done, (uint16_t)(count - done));
+	while (added > 0 && done < count && batch->count < BURST) {
+		added = frame_for_all(frames[done])
+				? question_add(udp, frames + done)
+				: frames_add(udp, frames + done, (uint16_t)(count - done));
 		done = (uint16_t)(done + added);
 	}
 }
@@ -389,30 +467,33 @@ static void node_narrows(struct udp *udp, const union udp_name *to)
 		udp->port.name, name_text(to, text, sizeof(text)));
 }
 
-/* Does the kernel, which has refused the first message, take it later, or in another form? If not,
- * it is lost. */
-static bool refusal_passes(struct udp *udp, int error, bool *wait)
+/* The next message was refused. */
+enum refusal {
+	REFUSAL_LOST,  /* the message is lost */
+	REFUSAL_WAIT,  /* the kernel takes it later */
+	REFUSAL_AGAIN, /* or at once, */
+	REFUSAL_ANEW,  /* or in another form */
+};
+
+static enum refusal refusal_judge(struct udp *udp, int error)
 {
 	struct batch *batch = &udp->batch;
 
-	*wait = error == EAGAIN || error == ENOMEM;
-	if (*wait || error == EINTR)
-		return true;
-	if (batch->frames[0] == 1) {
-		loss_tell(udp, &batch->to[0], error);
-		return false;
+	if (error == EINTR)
+		return REFUSAL_AGAIN;
+	if (error == EAGAIN || error == ENOMEM)
+		return batch->asks[batch->at] ? REFUSAL_LOST : REFUSAL_WAIT;
+	if (batch->frames[batch->at] > 1 && (error == EMSGSIZE || error == EINVAL)) {
+		node_narrows(udp, &batch->to[batch->at]);
+		return REFUSAL_ANEW;
 	}
-	if (error == EMSGSIZE || error == EINVAL) {
-		node_narrows(udp, &batch->to[0]);
-		return true;
-	}
-	if (error == EIO || error == EOPNOTSUPP) {
+	if (batch->frames[batch->at] > 1 && (error == EIO || error == EOPNOTSUPP)) {
 		udp->line.segments = false;
 		line_lose(&udp->line, LINE_SEGMENT, udp->port.name);
-		return true;
+		return REFUSAL_ANEW;
 	}
-	loss_tell(udp, &batch->to[0], error);
-	return false;
+	loss_tell(udp, &batch->to[batch->at], error);
+	return REFUSAL_LOST;
 }
 
 /* Errors of earlier datagrams are reported by a call that has nothing to do with them. */
@@ -437,15 +518,17 @@ static int message_send(struct udp *udp, const struct msghdr *message)
 static int batch_send(struct udp *udp)
 {
 	struct batch *batch = &udp->batch;
+	struct mmsghdr *next = &batch->messages[batch->at];
+	unsigned count = batch->count - batch->at;
 	int sent;
 
-	if (batch->count == 1 || line_lacks(&udp->line, LINE_SENDMMSG))
-		return message_send(udp, &batch->messages[0].msg_hdr);
-	sent = sendmmsg(udp->line.socket, batch->messages, batch->count, MSG_DONTWAIT);
+	if (count == 1 || line_lacks(&udp->line, LINE_SENDMMSG))
+		return message_send(udp, &next->msg_hdr);
+	sent = sendmmsg(udp->line.socket, next, count, MSG_DONTWAIT);
 	if (sent >= 0 || errno == EAGAIN || errno == EINTR)
 		return sent;
 	sent = errno;
-	if (message_send(udp, &batch->messages[0].msg_hdr) < 0)
+	if (message_send(udp, &next->msg_hdr) < 0)
 		return -1;
 	/* It is the call that is refused, not the message. */
 	if (sent == ENOSYS || sent == EPERM)
@@ -453,94 +536,38 @@ static int batch_send(struct udp *udp)
 	return 1;
 }
 
-/* I4. */
-static void question_send(
-	struct udp *udp, const struct rte_mbuf *frame, uint32_t node, uint32_t index)
+/* Done with the next messages. Returns how many frames that were. */
+static uint16_t batch_pass(struct udp *udp, struct rte_mbuf **frames, unsigned messages)
 {
 	struct batch *batch = &udp->batch;
-	struct msghdr message = {.msg_iov = batch->pieces};
-	union udp_name to;
-
-	message.msg_name = &to;
-	message.msg_namelen = name_make(udp, node, index, &to);
-	if (message.msg_namelen == 0) {
-		node_is_unknown(udp, node);
-		udp->errors++;
-		return;
-	}
-	batch->piece_count = 0;
-	batch_pieces(batch, frame);
-	message.msg_iovlen = batch->piece_count;
-	if (message_send(udp, &message) >= 0)
-		return;
-	udp->errors++;
-	/* Questions are repeated; a full socket is no news. */
-	if (errno != EAGAIN && errno != EINTR && errno != ENOMEM)
-		loss_tell(udp, &to, errno);
-}
-
-/* How often this process was asked for before. */
-static uint32_t question_count(struct udp *udp, uint32_t nid, uint32_t pid)
-{
-	uint64_t hash = ((uint64_t)nid << 32 | pid) * UINT64_C(0x9e3779b97f4a7c15);
-	struct question *question = &udp->questions[(hash >> 32) % QUESTIONS];
-
-	if (question->nid != nid || question->pid != pid)
-		*question = (struct question){.nid = nid, .pid = pid};
-	return question->asked++;
-}
-
-static void process_ask(struct udp *udp, const struct rte_mbuf *frame, uint32_t nid, uint32_t pid)
-{
-	uint32_t n = question_count(udp, nid, pid), k = n;
-
-	if (n >= CANDIDATES) {
-		question_send(udp, frame, nid, candidate_index(udp->range, pid, 0));
-		k = 1 + (n - CANDIDATES) % (CANDIDATES - 1);
-	}
-	question_send(udp, frame, nid, candidate_index(udp->range, pid, k));
-}
-
-static void question_ask(struct udp *udp, struct rte_mbuf *frame)
-{
-	uint32_t nid, pid;
-
-	if (frame->data_len < TO_AT + NAME || frame->nb_segs > PIECES ||
-		frame->pkt_len > udp->port.frame_size) {
-		udp->errors++;
-		return;
-	}
-	nid = frame_word(frame, TO_AT);
-	pid = frame_word(frame, TO_AT + sizeof(nid));
-	if (nid == udp->port.nid && pid == udp->port.pid) {
-		for (uint32_t k = 0; k < CANDIDATES; k++)
-			if (candidate_index(udp->range, pid, k) != udp->index)
-				question_send(udp, frame, nid, candidate_index(udp->range, pid, k));
-	} else if (nid != PORT_ANY_NODE) {
-		process_ask(udp, frame, nid, pid);
-	} else {
-		udp->errors++;
-	}
-}
-
-static uint16_t batch_sent(const struct udp *udp, struct rte_mbuf **frames, unsigned messages)
-{
 	uint16_t done = 0;
 
 	for (unsigned n = 0; n < messages; n++)
-		done = (uint16_t)(done + udp->batch.frames[n]);
+		done = (uint16_t)(done + batch->frames[batch->at++]);
 	rte_pktmbuf_free_bulk(frames, done);
 	return done;
 }
 
-/* Throws away the frames of the first message, or a frame that fits no message. */
-static uint16_t batch_lose(struct udp *udp, struct rte_mbuf **frames)
+/* Returns how many frames have gone. wait: the rest wait for room in the socket. */
+static uint16_t batch_empty(struct udp *udp, struct rte_mbuf **frames, bool *wait)
 {
-	uint16_t lost = udp->batch.count > 0 ? udp->batch.frames[0] : 1;
+	struct batch *batch = &udp->batch;
+	enum refusal refusal = REFUSAL_AGAIN;
+	uint16_t done = 0;
 
-	udp->errors += lost;
-	rte_pktmbuf_free_bulk(frames, lost);
-	return lost;
+	while (batch->at < batch->count && refusal != REFUSAL_ANEW && refusal != REFUSAL_WAIT) {
+		int sent = batch_send(udp);
+
+		refusal = sent < 0 ? refusal_judge(udp, errno) : REFUSAL_AGAIN;
+		if (refusal == REFUSAL_LOST) {
+			udp->errors += RTE_MAX(batch->frames[batch->at], 1u);
+			sent = 1;
+		}
+		if (sent > 0)
+			done = (uint16_t)(done + batch_pass(udp, frames + done, (unsigned)sent));
+	}
+	*wait = refusal == REFUSAL_WAIT;
+	return done;
 }
 
 static uint16_t udp_transmit(struct port *port, struct rte_mbuf **frames, uint16_t count)
@@ -550,20 +577,13 @@ static uint16_t udp_transmit(struct port *port, struct rte_mbuf **frames, uint16
 	bool wait = false;
 
 	while (done < count && !wait) {
-		int sent = -1;
-
-		if (frame_for_all(frames[done])) {
-			question_ask(udp, frames[done]);
+		batch_fill(udp, frames + done, (uint16_t)(count - done));
+		if (udp->batch.count == 0) { /* no message can be made of it */
+			udp->errors++;
 			rte_pktmbuf_free(frames[done++]);
 			continue;
 		}
-		batch_fill(udp, frames + done, (uint16_t)(count - done));
-		if (udp->batch.count > 0)
-			sent = batch_send(udp);
-		if (sent > 0)
-			done = (uint16_t)(done + batch_sent(udp, frames + done, (unsigned)sent));
-		else if (udp->batch.count == 0 || !refusal_passes(udp, errno, &wait))
-			done = (uint16_t)(done + batch_lose(udp, frames + done));
+		done = (uint16_t)(done + batch_empty(udp, frames + done, &wait));
 	}
 	return done;
 }
@@ -657,7 +677,7 @@ static uint16_t udp_receive(struct port *port, struct rte_mbuf **frames, uint16_
 		}
 		if (message_take(udp))
 			continue;
-		if ((looked && !udp->parts.joined) || !udp_look(udp))
+		if ((looked && !parts_more(&udp->parts)) || !udp_look(udp))
 			break;
 		looked = true;
 	}

@@ -487,6 +487,25 @@ static void udp_receive__drops_what_names_another_sender(void **state)
 	close(outside);
 }
 
+/* A socket that is full is emptied in few turns. */
+static void udp_receive__takes_a_whole_burst(void **state)
+{
+	int fd = socket_candidate(there, 99, 3);
+	struct rte_mbuf *frames[64];
+	unsigned got = 0, turns = 0;
+
+	(void)state;
+	for (unsigned n = 0; n < MANY; n++)
+		pretend(fd, there, 99, 64);
+	for (uint16_t count; got < MANY; got += count, turns++) {
+		count = port_receive(near, frames, 64);
+		assert_true(count > 0);
+		rte_pktmbuf_free_bulk(frames, count);
+	}
+	assert_true(turns <= 12);
+	close(fd);
+}
+
 static uint32_t type_taken(int fd, int service)
 {
 	struct rte_mbuf *frame;
@@ -514,7 +533,7 @@ static void udp_receive__tells_marks_of_congestion(void **state)
 	close(fd);
 }
 
-static void ask(struct port *from, uint32_t nid, uint32_t pid)
+static struct rte_mbuf *question_make(struct port *from, uint32_t nid, uint32_t pid)
 {
 	struct rte_mbuf *frame = frame_make(from, everybody, 100, 1);
 
@@ -522,7 +541,12 @@ static void ask(struct port *from, uint32_t nid, uint32_t pid)
 	word_put(frame, TO_AT + 4, pid);
 	word_put(frame, FROM_AT, from->nid);
 	word_put(frame, FROM_AT + 4, from->pid);
-	port_send(from, frame);
+	return frame;
+}
+
+static void ask(struct port *from, uint32_t nid, uint32_t pid)
+{
+	port_send(from, question_make(from, nid, pid));
 }
 
 static bool has_datagram(int fd)
@@ -567,6 +591,51 @@ static void udp_transmit__asks_each_port_of_a_process(void **state)
 	}
 	for (uint32_t k = 0; k < CANDIDATES; k++)
 		close(fds[k]);
+}
+
+/* Questions and frames of a burst cost one call. */
+static void udp_transmit__asks_for_many_at_once(void **state)
+{
+	struct rte_mbuf *frames[40];
+	int fds[20];
+
+	(void)state;
+	for (uint32_t n = 0; n < 20; n++) {
+		fds[n] = socket_candidate(there, 8000 + n, 0);
+		frames[2 * n] = question_make(near, there, 8000 + n);
+		frames[2 * n + 1] = frame_named(near, far, 100, (uint8_t)n);
+	}
+	refuse(0, 0, false);
+	assert_int_equal(port_transmit(near, frames, 40), 40);
+	assert_int_equal(vectors_made, 1);
+	assert_int_equal(messages_sent, 40);
+	for (uint32_t n = 0; n < 20; n++) {
+		check_frame(port_take(far), near, far, 100, (uint8_t)n);
+		if (fds[n] < 0) /* another process's */
+			continue;
+		assert_true(has_datagram(fds[n]));
+		close(fds[n]);
+	}
+	assert_int_equal(port_count(near).errors, 0);
+}
+
+/* Its sender repeats a question; a frame waits. */
+static void udp_transmit__loses_questions_that_find_the_socket_full(void **state)
+{
+	struct rte_mbuf *frames[] = {frame_named(near, far, 100, 1),
+		question_make(near, there, 9000), question_make(near, there, 9001),
+		frame_named(near, far, 100, 2)};
+
+	(void)state;
+	refuse(EAGAIN, 1, false);
+	assert_int_equal(port_transmit(near, frames, 4), 0);
+	refuse(EAGAIN, 3, false);
+	assert_int_equal(port_transmit(near, frames + 1, 3), 2);
+	assert_int_equal(port_count(near).errors, 2);
+	port_send(near, frames[0]);
+	port_send(near, frames[3]);
+	check_frame(port_take(far), near, far, 100, 1);
+	check_frame(port_take(far), near, far, 100, 2);
 }
 
 /* A claim: all ports that a process of the same name may have hear it, but the own one. */
@@ -1030,8 +1099,11 @@ int main(void)
 		CASE(udp_transmit__joins_no_more_where_joins_fail),
 		CASE(udp_transmit__does_without_sendmmsg),
 		CASE(udp_receive__drops_what_names_another_sender),
+		CASE(udp_receive__takes_a_whole_burst),
 		CASE(udp_receive__tells_marks_of_congestion),
 		CASE(udp_transmit__asks_each_port_of_a_process),
+		CASE(udp_transmit__asks_for_many_at_once),
+		CASE(udp_transmit__loses_questions_that_find_the_socket_full),
 		CASE(udp_transmit__claims_the_name),
 		CASE(udp_transmit__sends_no_broadcast),
 		CASE(udp_open__takes_the_first_free_port),
