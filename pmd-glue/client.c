@@ -582,6 +582,7 @@ static struct client_port *client_port_make(const char *name, uint32_t pid)
 		return NULL;
 	client->port.operations = &client_port_operations;
 	client->port.external = true;
+	client->port.cancels = true;
 	client->port.calls = true;
 	client->port.helped = true;
 	client->port.aside = POOL_ASIDE;

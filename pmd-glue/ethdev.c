@@ -233,6 +233,7 @@ static int ethdev_prepare(
 	snprintf(ethdev->device, sizeof(ethdev->device), "%s", device);
 	ethdev->port.operations = &ethdev_operations;
 	ethdev->port.external = options->external;
+	ethdev->port.cancels = options->external;
 	ethdev->remove = options->remove;
 	ethdev->socket = -1;
 	if (rte_eth_dev_get_port_by_name(device, &ethdev->id) != 0) {

@@ -26,6 +26,8 @@
  * I3. Pairs that carried frames lately (hot) are looked at in each call, of the others (cold) a
  *     part, so that many idle pairs cost little. All pairs are looked at before the owner sleeps.
  * I4. The uplink has half of each burst, so that neither it nor the pairs wait for the other.
+ * I5. The frames of pairs need no system call, so each function that makes one says by itself that
+ *     it is no cancellation point (cancel.h).
  */
 #include <assert.h>
 #include <errno.h>
@@ -41,6 +43,7 @@
 #include <rte_byteorder.h>
 #include <rte_mbuf.h>
 
+#include <base/cancel.h>
 #include <base/lack.h>
 #include <base/log.h>
 #include <base/settings.h>
@@ -183,12 +186,14 @@ static struct node_peer *peer_add(struct node *node, struct rendezvous_link *lin
 static void peer_end(struct node *node, struct node_peer *peer)
 {
 	struct node_peer **at = bucket_of(node, peer->pid);
+	const int cancel = cancel_hold(); /* I5 */
 
 	while (*at != peer)
 		at = &(*at)->next;
 	*at = peer->next;
 	rendezvous_drop(node->rendezvous, peer->link);
 	peer->link = NULL;
+	cancel_release(cancel);
 }
 
 static void counters_add(struct port_counters *counters, const struct pair *pair)
@@ -249,6 +254,7 @@ static void node_turn(struct node *node)
 {
 	struct rendezvous_link *link;
 	enum rendezvous_event event;
+	const int cancel = cancel_hold(); /* I5 */
 
 	while (rendezvous_turn(node->rendezvous, &link, &event)) {
 		if (event == RENDEZVOUS_CAME)
@@ -258,6 +264,7 @@ static void node_turn(struct node *node)
 		else if (event == RENDEZVOUS_ENDED)
 			link_ended(node, link);
 	}
+	cancel_release(cancel);
 }
 
 /* Members that have carried nothing since the last tick become cold. */
@@ -349,20 +356,27 @@ static bool pid_absent(const struct node *node, uint32_t pid)
 	return node->uplink && absence->pid == pid && glue_now(NULL) < absence->until;
 }
 
+static struct node_peer *peer_meet(struct node *node, uint32_t pid)
+{
+	const int cancel = cancel_hold(); /* I5 */
+	struct rendezvous_link *link = rendezvous_connect(node->rendezvous, pid);
+	struct node_peer *peer = link ? peer_add(node, link) : NULL;
+
+	cancel_release(cancel);
+	if (!link)
+		absence_note(node, pid, TICK);
+	return peer;
+}
+
 static struct node_peer *peer_for(struct node *node, uint32_t pid)
 {
 	struct node_peer *peer = peer_find(node, pid);
-	struct rendezvous_link *link;
 
 	if (peer)
 		return peer;
 	if (pid == node->port.pid || pid_absent(node, pid))
 		return NULL;
-	link = rendezvous_connect(node->rendezvous, pid);
-	if (link)
-		return peer_add(node, link);
-	absence_note(node, pid, TICK);
-	return NULL;
+	return peer_meet(node, pid);
 }
 
 /* Has this process been deaf for so long that its frames must go? */
@@ -612,8 +626,11 @@ static bool node_shares_cpu(struct port *port)
 static bool node_absent(struct port *port, uint32_t nid, uint32_t pid)
 {
 	const struct node *node = (const struct node *)port;
+	const int cancel = cancel_hold(); /* I5 */
+	bool absent = nid != port->nid || rendezvous_lacks(node->rendezvous, pid);
 
-	return nid != port->nid || rendezvous_lacks(node->rendezvous, pid);
+	cancel_release(cancel);
+	return absent;
 }
 
 /* --- the port --- */

@@ -1004,6 +1004,7 @@ struct port *packet_open(const char *interface, uint32_t mtu)
 	}
 	packet->port.operations = &packet_operations;
 	packet->port.external = true;
+	packet->port.cancels = true;
 	packet->port.calls = true;
 	packet->port.helped = true;
 	packet->port.aside = POOL_ASIDE;

@@ -26,6 +26,7 @@
 #include <unistd.h>
 #include <linux/membarrier.h>
 
+#include <base/cancel.h>
 #include <base/clock.h>
 #include <base/lack.h>
 #include <base/log.h>
@@ -432,11 +433,13 @@ static enum heard link_hear(struct rendezvous *rendezvous, struct rendezvous_lin
 
 void rendezvous_call(struct rendezvous_link *link, uint32_t asleep)
 {
+	const int cancel = cancel_hold();
 	ssize_t sent = send(link->socket, "", 1, MSG_DONTWAIT | MSG_NOSIGNAL);
 	/* A full socket wakes as well as one more message would. */
 	if (link->answered && (sent == 1 || errno == EAGAIN))
 		link->woken = asleep;
 	link->wakes_sent += sent == 1;
+	cancel_release(cancel);
 }
 
 /* --- newcomers --- */

@@ -899,6 +899,7 @@ struct port *udp_open(
 	}
 	udp->port.operations = &udp_operations;
 	udp->port.external = true;
+	udp->port.cancels = true;
 	udp->port.calls = true;
 	udp->port.helped = true;
 	udp->port.named = true;

@@ -10,6 +10,7 @@
 #define BASE_CANCEL_H
 
 #include <pthread.h>
+#include <sys/eventfd.h>
 
 /* From now on the calling thread is not ended. Returns what cancel_release() is to be given. */
 static inline int cancel_hold(void)
@@ -23,6 +24,15 @@ static inline int cancel_hold(void)
 static inline void cancel_release(int before)
 {
 	pthread_setcancelstate(before, NULL);
+}
+
+/* Makes an eventfd readable. */
+static inline void cancel_event_write(int descriptor)
+{
+	const int cancel = cancel_hold();
+
+	eventfd_write(descriptor, 1);
+	cancel_release(cancel);
 }
 
 #endif

@@ -154,6 +154,8 @@ struct port {
 	bool alone; /* it reaches nobody else at all */
 	/* frames arrive from outside this process (so the poll core may not sleep long) */
 	bool external;
+	/* its functions above may be cancellation points (cancel.h) */
+	bool cancels;
 	uint8_t address[6]; /* own MAC address */
 	/* The node id and the process id of the owner are the port's to give, and are these. */
 	bool named;

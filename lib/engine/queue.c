@@ -3,8 +3,8 @@
 #include <engine/queue.h>
 
 #include <limits.h>
-#include <sys/eventfd.h>
 
+#include <base/cancel.h>
 #include <base/futex.h>
 
 /* Slots are a power of two; this is its logarithm. */
@@ -130,14 +130,14 @@ void queue_raise(struct queue *queue)
 		    memory_order_acq_rel, memory_order_relaxed))
 		return;
 	atomic_fetch_sub_explicit(&queue->sleepers, 1, memory_order_relaxed); /* W3 */
-	eventfd_write(queue_event(queue), 1);
+	cancel_event_write(queue_event(queue));
 }
 
 void queue_raise_for_good(struct queue *queue)
 {
 	/* Acquire: pairs with the release in event_make(). */
 	if (atomic_load_explicit(&queue->watch, memory_order_acquire) != WATCH_NONE)
-		eventfd_write(queue_event(queue), 1);
+		cancel_event_write(queue_event(queue));
 }
 
 void queue_ring(struct queue *queue)

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <stdatomic.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #define FIRST_PAGE 4096u
@@ -29,7 +30,8 @@ static uint64_t page_size(void)
 	return size;
 }
 
-/* Is every page of the range mapped? MS_ASYNC does nothing else but find that out. */
+/* Is every page of the range mapped? MS_ASYNC does nothing else but find that out; msync() itself
+ * would be a cancellation point (cancel.h). */
 static bool range_is_mapped(uint64_t start, uint64_t length)
 {
 	uint64_t page = page_size();
@@ -37,8 +39,8 @@ static bool range_is_mapped(uint64_t start, uint64_t length)
 	int saved = errno;
 	bool mapped;
 
-	mapped = msync((void *)(uintptr_t)first, start + length - first, MS_ASYNC) == 0 ||
-		 errno != ENOMEM;
+	mapped =
+		syscall(SYS_msync, first, start + length - first, MS_ASYNC) == 0 || errno != ENOMEM;
 	errno = saved;
 	return mapped;
 }

@@ -302,18 +302,18 @@ static void progress_disturb(struct progress *progress)
 	progress_leave(progress);
 }
 
-/* The progress lock gets an engine, or NULL, and its helper, or NULL. outward: of its port. */
+/* The progress lock gets an engine, or NULL, and its helper, or NULL. cancels: of its port. */
 static void progress_give(
-	struct progress *progress, struct engine *engine, struct helper *helper, bool outward)
+	struct progress *progress, struct engine *engine, struct helper *helper, bool cancels)
 {
 	/* A thread that still believes the last life open may hold it. */
 	progress_await(progress);
-	if (progress->outward)
+	if (progress->cancels)
 		cancel_release(progress->cancel);
 	progress->engine = engine;
 	progress->helper = helper;
-	progress->outward = engine && outward;
-	if (progress->outward)
+	progress->cancels = engine && cancels;
+	if (progress->cancels)
 		progress->cancel = cancel_hold();
 	progress_leave(progress);
 }
@@ -334,7 +334,7 @@ static int interface_attach(struct interface *interface, unsigned number, struct
 				helper_create_absent(&interface->progress, segment, &glue_clock);
 		interface->helper = own;
 		progress_give(&interface->progress, interface->engine, own ? own->helper : NULL,
-			interface->port->external);
+			interface->port->cancels);
 		return 0;
 	}
 	if (own)
@@ -345,7 +345,7 @@ static int interface_attach(struct interface *interface, unsigned number, struct
 		return -1;
 	}
 	progress_give(
-		&interface->progress, interface->engine, own->helper, interface->port->external);
+		&interface->progress, interface->engine, own->helper, interface->port->cancels);
 	own->thread = glue_thread_start(
 		helper_run, own->helper, cpu == CPU_ANY ? -1 : (int)cpu, "postern-helper");
 	if (own->thread) {

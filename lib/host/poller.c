@@ -13,6 +13,7 @@
 #include <rte_pause.h>
 
 #include <base/barrier.h>
+#include <base/cancel.h>
 #include <base/owner.h>
 #include <base/spinning.h>
 #include <engine/statistics.h>
@@ -227,7 +228,7 @@ void doorbell_wake(struct doorbell *doorbell)
 {
 	atomic_store_explicit(
 		&doorbell->ringer, (uint32_t)sched_getcpu() + 1, memory_order_relaxed);
-	eventfd_write(atomic_load_explicit(&doorbell->event, memory_order_relaxed) - 1, 1);
+	cancel_event_write(atomic_load_explicit(&doorbell->event, memory_order_relaxed) - 1);
 }
 
 /* One turn of every engine; returns how much was done. */

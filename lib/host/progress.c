@@ -124,7 +124,7 @@ static uint64_t progress_ready(struct progress *progress, int *port)
  * if a thread has called; then the port does not signal, and the caller still holds the lock. */
 static bool progress_leave_as(struct progress *progress, uint32_t state)
 {
-	const bool outward = progress->outward;
+	const bool cancels = progress->cancels;
 	const int cancel = progress->cancel;
 	uint32_t taken = PROGRESS_TAKEN;
 
@@ -132,7 +132,7 @@ static bool progress_leave_as(struct progress *progress, uint32_t state)
 	/* Release: as progress_try_leave(). */
 	if (atomic_compare_exchange_strong_explicit(
 		    &progress->state, &taken, state, memory_order_release, memory_order_relaxed)) {
-		if (outward)
+		if (cancels)
 			cancel_release(cancel);
 		return true;
 	}
@@ -211,7 +211,7 @@ static void progress_seize(struct progress *progress, uint32_t from)
 {
 	progress_disarm(progress, from);
 	if (from != PROGRESS_ARMED)
-		eventfd_write(progress->helper->wakeup, 1); /* S4 */
+		cancel_event_write(progress->helper->wakeup); /* S4 */
 }
 
 bool progress_take_armed(struct progress *progress)

@@ -34,8 +34,9 @@
  * S4. One thread at a time sleeps in the helper's place. Another thread that takes the lock wakes
  *     it, because the events may be there that the sleeper waits for.
  *
- * S5. A thread that holds the lock is not ended by pthread_cancel(): a port that leads out of the
- *     process makes system calls, which are cancellation points.
+ * S5. A thread that holds the lock is not ended by pthread_cancel(). The C library is told so where
+ *     a system call is made. A port that makes some in most turns leaves that to this lock, which
+ *     tells it once a turn.
  *
  * S6. A thread that is about to sleep while the helper holds the lock calls the helper and waits a
  *     while for the state to change. Otherwise it would sleep elsewhere, and the next frame would
@@ -76,14 +77,14 @@ struct progress {
 	/* Of the thread that holds the lock. */
 	struct engine *engine; /* NULL: there is none */
 	struct helper *helper; /* NULL: there is none */
-	bool outward;          /* the engine's port leads out of the process */
+	bool cancels;          /* S5: the engine's port does */
 	int cancel;            /* S5 */
 };
 
 /* The engine of a lock that this thread has taken is this thread's. */
 static inline void progress_own(struct progress *progress)
 {
-	if (progress->outward)
+	if (progress->cancels)
 		progress->cancel = cancel_hold();
 	if (OWNERS && progress->engine)
 		engine_own(progress->engine);
@@ -118,13 +119,13 @@ static inline bool progress_take(struct progress *progress)
  * turn (S1). */
 static inline bool progress_try_leave(struct progress *progress)
 {
-	const bool outward = progress->outward;
+	const bool cancels = progress->cancels;
 	const int cancel = progress->cancel;
 	uint32_t taken = PROGRESS_TAKEN;
 
 	if (atomic_compare_exchange_strong_explicit(&progress->state, &taken, PROGRESS_FREE,
 		    memory_order_release, memory_order_relaxed)) {
-		if (outward)
+		if (cancels)
 			cancel_release(cancel);
 		return true;
 	}

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* test_cancel.c - a thread that pthread_cancel() ends takes nothing along: calls are no
- * cancellation points. The interface is on a node of the test's own, whose port makes system calls.
+ * cancellation points. The interfaces are on a node of the test's own, whose port makes system calls.
  *
- * Covers: lib/host/progress.c, lib/base/cancel.h.
+ * Covers: lib/host/progress.c, lib/base/cancel.h, lib/engine/queue.c, pmd-glue/node.c.
  */
 #include "fixture.h"
 
@@ -29,7 +29,8 @@ static int file_remove(const char *path, const struct stat *status, int kind, st
 
 static int node_make(void **state)
 {
-	environment_default("PTL_IFACE_NAME", "node;node:b");
+	environment_default("PTL_IFACE_NAME", "node;node");
+	environment_default("PTL_NID", "1;1");
 	if (!mkdtemp(directory) || setenv("XDG_RUNTIME_DIR", directory, 1) != 0)
 		return -1;
 	return group_open(state);
@@ -77,6 +78,52 @@ static void cancelled_threads__take_nothing_along(void **state)
 	}
 }
 
+/* Its cancellation is pending from the beginning, so the first cancellation point ends it. */
+static void *doomed(void *context)
+{
+	unsigned *returned = context;
+	ptl_event_t event;
+
+	assert_int_equal(pthread_cancel(pthread_self()), 0);
+	(void)PtlPut(put_md, PTL_ACK_REQ, there.id, PORTAL, 0, 1, 0, 0);
+	(*returned)++;
+	while (PtlEQGet(queue, &event) == PTL_OK)
+		;
+	(*returned)++;
+	(void)postern_eq_poll(&queue, 1, MOMENT, &event, NULL);
+	(*returned)++;
+	pthread_testcancel();
+	(*returned)++;
+	return NULL;
+}
+
+/* The first put connects two processes. Later ones may find the other one, or the poll thread,
+ * asleep, and make a descriptor readable that stands for a queue. */
+static void calls__are_no_cancellation_points(void **state)
+{
+	struct end target, source = source_make(&here, NULL, 0);
+	int descriptor;
+
+	(void)state;
+	queue = source.eq;
+	put_md = source.md;
+	target = target_make(&there, NULL, 0, PTL_MD_OP_PUT);
+	descriptor = postern_eq_fd(queue); /* none with PTL_PROGRESS=inline */
+	for (unsigned n = 0; n < ENDED / 5; n++) {
+		unsigned returned = 0;
+		pthread_t thread;
+
+		usleep(WITHIN / 10 * (n % 2));
+		assert_int_equal(pthread_create(&thread, NULL, doomed, &returned), 0);
+		assert_int_equal(pthread_join(thread, NULL), 0);
+		assert_int_equal(returned, 3);
+	}
+	fence(&here, &there);
+	ends_free(&target, &source);
+	if (descriptor >= 0)
+		close(descriptor);
+}
+
 /* Opening and closing hold locks, log and make system calls. */
 static void *opener(void *context)
 {
@@ -110,6 +157,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST_HERE(cancelled_threads__take_nothing_along),
+		TEST_BOTH(calls__are_no_cancellation_points),
 		TEST_BARE(cancelled_threads__finish_what_they_open),
 	};
 
