@@ -27,6 +27,7 @@
 #define BYTES      8
 #define EVENTS     4
 #define QUEUE      1024
+#define MEETING    20000 /* looks, until a node has heard that the other one is there */
 
 static struct side {
 	ptl_handle_ni_t interface;
@@ -169,6 +170,7 @@ int main(int argc, char **argv)
 	side_open(1);
 	puts_answered(2); /* they get to know each other */
 	events_await(2);
+	looks(MEETING);
 	if (strcmp(argv[1], "look") == 0)
 		looks(count);
 	else if (strcmp(argv[1], "window") == 0)
