@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* test_cancel.c - a thread that pthread_cancel() ends takes nothing along: calls are no
- * cancellation points. The interfaces are on a node of the test's own, whose port makes system calls.
+ * cancellation points. The interfaces are on a node of the test's own, whose port makes system
+ * calls.
  *
  * Covers: lib/host/progress.c, lib/base/cancel.h, lib/engine/queue.c, pmd-glue/node.c.
  */
