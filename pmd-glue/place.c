@@ -51,11 +51,16 @@ struct sockaddr_un place_address(const struct place *place, uint32_t pid)
 	return address;
 }
 
-static bool name_valid(const char *name)
+static bool name_is_valid(const char *name)
 {
 	size_t length = strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 				     "0123456789-_.");
-	if (name[length] == 0 && length <= NAME_LENGTH && name[0] != '.')
+	return name[length] == 0 && length <= NAME_LENGTH && name[0] != '.';
+}
+
+static bool name_check(const char *name)
+{
+	if (name_is_valid(name))
 		return true;
 	log_error("node:%s: this name is invalid: write at most %u letters, digits, '-', '_' and "
 		  "'.', the first of which is no '.'",
@@ -212,7 +217,7 @@ static bool directory_open(struct place *place, const char *name, place_tell *te
 {
 	if (!name || !name[0])
 		name = NAME_DEFAULT;
-	if (!rendezvous_enter(place, tell) || !name_valid(name) || !level_enter(place, name))
+	if (!rendezvous_enter(place, tell) || !name_check(name) || !level_enter(place, name))
 		return false;
 	if ((environment_is_privileged() ||
 		    strlen(place->path) + sizeof("/4294967295") >
@@ -461,20 +466,25 @@ static void survey_nodes(const struct place *place, struct place_survey *survey)
 {
 	int base = openat(place->directory, "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	DIR *directory = base >= 0 ? fdopendir(base) : NULL;
+	FILE *names = NULL;
 	struct dirent *entry;
 	struct stat own;
+	size_t size;
 	if (!directory || fstat(place->directory, &own) != 0) {
 		close_and_forget(&base);
 		return;
 	}
 	while ((entry = readdir(directory))) {
-		if (entry->d_name[0] == '.' || strlen(entry->d_name) > NAME_LENGTH ||
-			!node_is_idle(base, entry->d_name, &own))
+		if (!name_is_valid(entry->d_name) || !node_is_idle(base, entry->d_name, &own))
 			continue;
 		survey->idle++;
-		snprintf(survey->idle_one, sizeof(survey->idle_one), "%.*s", (int)NAME_LENGTH,
-			entry->d_name);
+		if (!names)
+			names = open_memstream(&survey->idle_names, &size);
+		if (names)
+			fprintf(names, "%s\n", entry->d_name);
 	}
+	if (names)
+		fclose(names);
 	closedir(directory);
 }
 

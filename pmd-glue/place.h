@@ -53,16 +53,16 @@ void place_remove_numbered(const char *begin);
 /* What lies in a directory, and beside it. */
 struct place_survey {
 	char path[PATH_MAX];
-	uid_t uid;         /* whose it is */
-	bool displaced;    /* XDG_RUNTIME_DIR is set, but is no directory of this user */
-	unsigned living;   /* processes */
-	unsigned dead;     /* sockets of processes that have died */
-	unsigned strange;  /* files that are not Postern's */
-	unsigned idle;     /* other nodes that nobody is in */
-	char idle_one[64]; /* the name of one of them */
+	uid_t uid;        /* whose it is */
+	bool displaced;   /* XDG_RUNTIME_DIR is set, but is no directory of this user */
+	unsigned living;  /* processes */
+	unsigned dead;    /* sockets of processes that have died */
+	unsigned strange; /* files that are not Postern's */
+	unsigned idle;    /* other nodes that nobody is in */
+	char *idle_names; /* of them, a line each; NULL: none, or out of memory */
 };
-/* Looks, and makes the directory if need be; removes nothing. Returns false after a line through
- * tell(). */
+/* Looks, and makes the directory if need be; removes nothing. The caller frees idle_names. Returns
+ * false after a line through tell(). */
 bool place_survey(const char *name, struct place_survey *survey, place_tell *tell);
 
 #endif

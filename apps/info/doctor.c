@@ -87,11 +87,17 @@ static void sudo_remove(char *commands)
 void doctor_mend(struct doctor *doctor, const char *format, ...)
 {
 	struct finding *finding = &doctor->findings[doctor->finding_count - 1];
+	char *before = finding->mend, *added;
 	va_list arguments;
 
 	va_start(arguments, format);
-	vsnprintf(finding->mend, sizeof(finding->mend), format, arguments);
+	if (vasprintf(&added, format, arguments) < 0)
+		abort();
 	va_end(arguments);
+	if (asprintf(&finding->mend, "%s%s%s", before ? before : "", before ? "\n" : "", added) < 0)
+		abort();
+	free(before);
+	free(added);
 	if (geteuid() == 0)
 		sudo_remove(finding->mend);
 }
@@ -246,9 +252,9 @@ static void settings_read(struct doctor *doctor)
 /* Each command is a line of its own, so that it can be pasted. */
 static void mend_print(const char *mend)
 {
-	if (mend[0] != '\0')
+	if (mend)
 		printf("         mend:\n");
-	while (mend[0] != '\0') {
+	while (mend && mend[0] != '\0') {
 		int length = (int)strcspn(mend, "\n");
 
 		printf("             %.*s\n", length, mend);
@@ -277,7 +283,7 @@ static void findings_json(const struct doctor *doctor, const unsigned *counts)
 			i > 0 ? "," : "", finding->check, level_names[finding->level]);
 		json_text(finding->text);
 		printf(", \"mend\": ");
-		json_text(finding->mend);
+		json_text(finding->mend ? finding->mend : "");
 		printf("}");
 	}
 	printf("\n  ]\n}\n");
@@ -366,6 +372,8 @@ int doctor_main(int count, char **words)
 		findings_json(&doctor, counts);
 	else
 		findings_print(&doctor);
+	for (unsigned i = 0; i < doctor.finding_count; i++)
+		free(doctor.findings[i].mend);
 	free(doctor.findings);
 	PtlFini();
 	return counts[LEVEL_FAILURE] > 0;

@@ -36,8 +36,8 @@ struct finding {
 	const char *check;
 	enum level level;
 	char text[FINDING_TEXT];
-	/* commands for a shell, a line each, what is to be said after #; "" for none */
-	char mend[FINDING_TEXT];
+	/* commands for a shell, a line each, what is to be said after #; NULL for none */
+	char *mend;
 };
 
 struct doctor {
@@ -61,7 +61,7 @@ struct doctor {
 	unsigned finding_count;
 };
 
-/* Adds a finding; doctor_mend() adds the command that mends it. */
+/* Adds a finding; doctor_mend() adds to it a command that mends it. */
 void doctor_find(struct doctor *doctor, enum level level, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 void doctor_mend(struct doctor *doctor, const char *format, ...)

@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -282,8 +283,43 @@ static void node_tell(const char *format, ...)
 	va_end(arguments);
 }
 
+/* A path as a word of a shell command; to be freed. Aborts without memory, because the beginning of a
+ * path would name another directory. */
+static char *path_quoted(const char *path, int length)
+{
+	char *text = NULL;
+	size_t size;
+	FILE *stream = open_memstream(&text, &size);
+
+	if (!stream)
+		abort();
+	fputc('\'', stream);
+	for (int i = 0; i < length; i++) {
+		if (path[i] == '\'')
+			fputs("'\\'", stream);
+		fputc(path[i], stream);
+	}
+	fputc('\'', stream);
+	if (fclose(stream) != 0)
+		abort();
+	return text;
+}
+
+/* Other nodes that nobody is in: their directories lie beside that one's. */
+static void node_idle(struct doctor *doctor, struct place_survey *survey)
+{
+	char *base = path_quoted(survey->path, (int)(strrchr(survey->path, '/') - survey->path));
+	char *rest = survey->idle_names;
+
+	doctor_find(doctor, LEVEL_OK, "nobody is in %u other node%s beside it", survey->idle,
+		survey->idle == 1 ? "" : "s");
+	for (const char *name; (name = strtok_r(rest, "\n", &rest));)
+		doctor_mend(doctor, "rm -r %s/%s", base, name);
+	free(base);
+}
+
 /* Files and names that killed processes, or others, have left. */
-static void node_leftovers(struct doctor *doctor, const struct place_survey *survey)
+static void node_leftovers(struct doctor *doctor, struct place_survey *survey)
 {
 	if (survey->dead > 0) {
 		doctor_find(doctor, LEVEL_OK,
@@ -292,18 +328,15 @@ static void node_leftovers(struct doctor *doctor, const struct place_survey *sur
 			survey->dead, survey->path);
 	}
 	if (survey->strange > 0) {
+		char *path = path_quoted(survey->path, (int)strlen(survey->path));
+
 		doctor_find(doctor, LEVEL_WARNING, "%u files in %s are not Postern's",
 			survey->strange, survey->path);
-		doctor_mend(doctor, "ls -la %s", survey->path);
+		doctor_mend(doctor, "ls -la %s", path);
+		free(path);
 	}
-	if (survey->idle > 0) {
-		doctor_find(doctor, LEVEL_OK,
-			"nobody is in %u other nodes beside it, of which one is %s", survey->idle,
-			survey->idle_one);
-		doctor_mend(doctor, "rm -r %.*s/%s",
-			(int)(strrchr(survey->path, '/') - survey->path), survey->path,
-			survey->idle_one);
-	}
+	if (survey->idle_names)
+		node_idle(doctor, survey);
 }
 
 static void node_look(struct doctor *doctor, const struct doctor_interface *interface)
@@ -326,6 +359,7 @@ static void node_look(struct doctor *doctor, const struct doctor_interface *inte
 		if (survey.displaced)
 			doctor_mend(doctor, "unset XDG_RUNTIME_DIR # for all processes");
 		node_leftovers(doctor, &survey);
+		free(survey.idle_names);
 		return;
 	}
 	doctor->alone = !doctor->named;

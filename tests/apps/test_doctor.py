@@ -6,6 +6,7 @@ Covers: pmd-glue/device.c, pmd-glue/hugepages.c.
 """
 import json
 import os
+import re
 import subprocess
 import shlex
 
@@ -319,7 +320,7 @@ class Live(programs.Case):
         done = programs.run("postern-info", "doctor", **self.node())
         self.assertIn(f"node: {rendezvous} is user {os.getuid()}'s, with 0 processes in it", done.stdout)
         self.assertIn(f"node: 1 sockets of processes that have died are in {rendezvous}", done.stdout)
-        self.assertRegex(done.stdout, rf"(?m)^warning  node: 1 files in {rendezvous} are not Postern's\n +mend:\n +ls -la {rendezvous}$")
+        self.assertRegex(done.stdout, rf"(?m)^warning  node: 1 files in {rendezvous} are not Postern's\n +mend:\n +ls -la '{rendezvous}'$")
         os.remove(os.path.join(rendezvous, "letter"))
         self.assertNotIn("sockets of processes", programs.run("postern-info", "doctor", **self.node()).stdout)
         os.chmod(rendezvous, 0o755)
@@ -327,6 +328,26 @@ class Live(programs.Case):
         self.assertEqual((code, found["node"]["level"]), (1, "failure"))
         self.assertIn(f"chmod 700 {rendezvous}", found["node"]["text"])
         os.chmod(rendezvous, 0o700)
+
+    def test_the_cures_remove_each_node_that_nobody_is_in(self):
+        base = os.path.join(self.directory, "it's a home")
+        nodes = os.path.join(base, "postern")
+        os.mkdir(base)
+        node = {"PTL_IFACE_NAME": "node:own", "XDG_RUNTIME_DIR": base}
+        programs.run("postern-info", "doctor", **node)
+        for number in range(50):
+            os.mkdir(os.path.join(nodes, f"idle-{number}"), 0o700)
+            with open(os.path.join(nodes, f"idle-{number}", "lock"), "w", encoding="ascii"):
+                pass
+        os.mkdir(os.path.join(nodes, "not a node"))
+        done = programs.run("postern-info", "doctor", **node)
+        self.assertIn("nobody is in 50 other nodes beside it", done.stdout)
+        cures = re.findall(r"^ +(rm -r .*)$", done.stdout, re.MULTILINE)
+        self.assertEqual(len(cures), 50)
+        for cure in cures:
+            self.assertEqual(subprocess.run(cure, shell=True, check=False).returncode, 0, cure)
+        self.assertEqual(sorted(os.listdir(nodes)), ["not a node", "own"])
+        self.assertNotIn("nobody is in", programs.run("postern-info", "doctor", **node).stdout)
 
     def test_a_peer_that_is_not_there_is_told(self):
         self.server()
