@@ -23,6 +23,7 @@
 
 #include <rte_mbuf.h>
 
+#include <base/lack.h>
 #include <base/log.h>
 #include <base/port.h>
 #include <base/settings.h>
@@ -229,7 +230,7 @@ static struct capture *capture_make(
 	}
 	capture = calloc(1, sizeof(*capture));
 	if (!capture) {
-		log_error("cannot capture to %s: out of memory: free some", name);
+		log_error("cannot capture to %s: out of memory: %s", name, lack_memory());
 		return NULL;
 	}
 	snprintf(description, sizeof(description), "Postern interface %u of process %ld", interface,

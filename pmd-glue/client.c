@@ -567,8 +567,8 @@ static bool client_port_start(
 				port->name, client->pair_frame, PAIR_SLOTS, SOCKET_ID_ANY, true);
 		entered = port->pool && client_port_enter(client, answer, &parcel);
 		if (port->pool && !entered)
-			log_error("%s: there is no memory for frames of posternd: free some",
-				port->name);
+			log_error("%s: there is no memory for frames of posternd: %s", port->name,
+				lack_memory());
 	}
 	parcel_close(&parcel);
 	return entered;
@@ -629,8 +629,8 @@ static bool call_tell(const struct client_port *client, int error)
 			name);
 	else
 		log_error("%s: posternd cannot be called: %s: %s", name, strerror(error),
-			lack_cure(error,
-				"free some memory, or raise the limit of file sizes (ulimit -f)"));
+			lack_cure(error, "raise the limit of file sizes (ulimit -f), or end "
+					 "programs that use much memory"));
 	return true;
 }
 
@@ -651,9 +651,9 @@ struct port *client_port_open(
 	}
 	client = client_port_make(name, pid);
 	if (!client) {
-		log_error("%s: out of memory, or of descriptors: free some memory, or raise the "
-			  "limit of open files by ulimit -n",
-			name);
+		log_error("%s: out of memory, or of descriptors: raise the limit of open files by "
+			  "ulimit -n, or %s",
+			name, lack_memory());
 		return NULL;
 	}
 	client->address = address;

@@ -17,6 +17,7 @@
 #include <rte_eal.h>
 #include <rte_ethdev.h>
 
+#include <base/lack.h>
 #include <base/log.h>
 #include <pmd-glue/device.h>
 #include <pmd-glue/driver.h>
@@ -217,7 +218,7 @@ struct port *device_open_pci(const char *given, uint32_t mtu, uint16_t vlan)
 	}
 	ethdev = calloc(1, sizeof(*ethdev));
 	if (!ethdev) {
-		log_error("%s: out of memory: free some", address);
+		log_error("%s: out of memory: %s", address, lack_memory());
 		return NULL;
 	}
 	if (ethdev_open(ethdev, address, &options) == 0)
@@ -252,7 +253,7 @@ struct port *device_open_string(const char *string, uint32_t mtu, uint16_t vlan)
 	}
 	ethdev = calloc(1, sizeof(*ethdev));
 	if (!ethdev) {
-		log_error("%s: out of memory: free some", name);
+		log_error("%s: out of memory: %s", name, lack_memory());
 		ethdev_unplug(name);
 		return NULL;
 	}

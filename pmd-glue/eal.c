@@ -38,6 +38,7 @@
 
 #include <base/environment.h>
 #include <base/guard.h>
+#include <base/lack.h>
 #include <base/log.h>
 #include <base/settings.h>
 #include <pmd-glue/clock.h>
@@ -422,7 +423,7 @@ static int arguments_make(struct eal_arguments *arguments)
 	free(arguments->added);
 	arguments->added = malloc(strlen(added) + 1);
 	if (!arguments->added) {
-		log_error("cannot start DPDK: out of memory: free some");
+		log_error("cannot start DPDK: out of memory: %s", lack_memory());
 		return -1;
 	}
 	words = eal_split(added, arguments->added, arguments->words + arguments->count,

@@ -23,6 +23,7 @@
 #include <rte_mbuf.h>
 
 #include <base/clock.h>
+#include <base/lack.h>
 #include <base/log.h>
 #include <base/port.h>
 #include <base/random.h>
@@ -492,7 +493,8 @@ struct port *fault_open(struct port *port, unsigned interface, const char *speci
 	struct fault *fault = calloc(1, sizeof(*fault));
 	struct fault_plan plan = plan_default();
 	if (!fault)
-		log_error("%s: out of memory for PTL_FAULT: free some, or unset it", port->name);
+		log_error("%s: out of memory for PTL_FAULT: unset it, or %s", port->name,
+			lack_memory());
 	if (!fault || fault_parse(specification, &plan) != 0) {
 		free(fault);
 		port->operations->close(port);

@@ -35,6 +35,7 @@
 
 #include <base/barrier.h>
 #include <base/clock.h>
+#include <base/lack.h>
 #include <base/log.h>
 #include <base/moment.h>
 #include <base/port.h>
@@ -328,7 +329,7 @@ struct port *loop_open(const char *wire, uint32_t mtu)
 	}
 	loop = calloc(1, sizeof(*loop));
 	if (!loop || slot_prepare(slot) != 0) {
-		log_error("%s: out of memory: free some", name);
+		log_error("%s: out of memory: %s", name, lack_memory());
 		free(loop);
 		return NULL;
 	}

@@ -120,7 +120,7 @@ void *glue_segment_create(size_t size, int socket, int *fd)
 	struct segment *segment = calloc(1, sizeof(*segment));
 	if (!segment || size == 0 || size > SIZE_MAX / 2) {
 		log_error("cannot map a segment of %zu bytes: %s", size,
-			segment ? "ask for smaller limits" : "out of memory: free some");
+			segment ? "ask for smaller limits" : lack_memory());
 		free(segment);
 		return NULL;
 	}

@@ -150,8 +150,8 @@ static struct pair *node_pair(struct node *node, struct rendezvous_link *link)
 	if (pair)
 		return pair;
 	log_warning("%s: there is no memory for frames of process id %u, which will not arrive: "
-		    "free some",
-		node->port.name, link->pid);
+		    "%s",
+		node->port.name, link->pid, lack_memory());
 	munmap(link->memory, pair_bytes());
 	return NULL;
 }
@@ -896,7 +896,7 @@ static struct node *node_make(const struct port_operations *operations)
 
 	lack[0] = '\0';
 	if (!node) {
-		log_error("node: out of memory: free some");
+		log_error("node: out of memory: %s", lack_memory());
 		return NULL;
 	}
 	node->budget.most = BULK_MOST;
@@ -954,7 +954,7 @@ struct port *node_open_over(struct port *uplink, const char *name, uint32_t nid,
 	node->set = epoll_create1(EPOLL_CLOEXEC);
 	if (node->set < 0)
 		log_error("%s: epoll_create1 fails: %s: %s", uplink->name, strerror(errno),
-			lack_cure(errno, "free some memory"));
+			lack_cure(errno, lack_memory()));
 	if (node->set >= 0 && node_meet(node, &options)) {
 		struct epoll_event event = {.events = EPOLLIN};
 
@@ -963,7 +963,7 @@ struct port *node_open_over(struct port *uplink, const char *name, uint32_t nid,
 			return &node->port;
 		rendezvous_close(node->rendezvous);
 		log_error("%s: epoll_ctl fails, so new processes would go unnoticed: %s: %s",
-			uplink->name, strerror(errno), lack_cure(errno, "free some memory"));
+			uplink->name, strerror(errno), lack_cure(errno, lack_memory()));
 	}
 	if (node->set >= 0)
 		close(node->set);

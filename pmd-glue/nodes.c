@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include <base/environment.h>
+#include <base/lack.h>
 #include <base/log.h>
 #include <base/settings.h>
 
@@ -140,7 +141,7 @@ static bool nodes_sort(struct nodes *nodes, const char *path)
 
 	nodes->by_address = malloc(bytes);
 	if (!nodes->by_address) {
-		log_error("PTL_HOSTS: out of memory: free some");
+		log_error("PTL_HOSTS: out of memory: %s", lack_memory());
 		return false;
 	}
 	memcpy(nodes->by_address, nodes->by_node, bytes);

@@ -282,8 +282,9 @@ static struct rte_mempool *pool_make(
 			rte_strerror(rte_errno),
 			lack_cure(rte_errno,
 				glue_hugepages() ? "reserve more hugepages, or none"
-				: eal_started()  ? "give DPDK more memory by PTL_EAL_ARGS='-m 1024'"
-						 : "free some memory"));
+				: eal_started()
+					? "give DPDK more memory by PTL_EAL_ARGS='-m 1024'"
+					: "lower PTL_MTU, or end programs that use much memory"));
 	return pool;
 }
 

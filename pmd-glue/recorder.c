@@ -25,6 +25,7 @@
 #include <base/clock.h>
 #include <base/file.h>
 #include <base/futex.h>
+#include <base/lack.h>
 #include <base/log.h>
 #include <pmd-glue/glue.h>
 #include <pmd-glue/recorder.h>
@@ -81,7 +82,7 @@ static void recorder_fail(struct recorder *recorder, int error)
 	const char *remedy = "start it again when that is mended";
 
 	if (error == ENOSPC || error == EDQUOT)
-		remedy = "free some space, or keep less of each frame by PTL_CAPTURE_SNAPLEN";
+		remedy = "remove files there, or keep less of each frame by PTL_CAPTURE_SNAPLEN";
 	else if (error == EFBIG)
 		remedy = "raise the limit of file sizes (ulimit -f)";
 	else if (error == EPIPE)
@@ -369,7 +370,7 @@ static struct recorder *recorder_open(const char *name)
 	struct recorder *recorder = calloc(1, sizeof(*recorder));
 
 	if (!recorder || !(recorder->name = strdup(name))) {
-		log_error("cannot capture to %s: out of memory: free some", name);
+		log_error("cannot capture to %s: out of memory: %s", name, lack_memory());
 		free(recorder);
 		return NULL;
 	}
@@ -461,7 +462,7 @@ struct track *track_open(const char *file, const struct pcapng_interface *interf
 	struct recorder *recorder = recorder_find(file);
 
 	if (!track) {
-		log_error("cannot capture to %s: out of memory: free some", file);
+		log_error("cannot capture to %s: out of memory: %s", file, lack_memory());
 		return NULL;
 	}
 	*track = (struct track){.snap = interface->snap, .started = recorder_time()};
@@ -469,8 +470,8 @@ struct track *track_open(const char *file, const struct pcapng_interface *interf
 	snprintf(track->description, sizeof(track->description), "%s", interface->description);
 	memcpy(track->address, interface->address, sizeof(track->address));
 	if (byte_ring_open(&track->ring, RING_BYTES) != 0)
-		log_error("cannot capture to %s: no memory for %u bytes: free some", file,
-			RING_BYTES);
+		log_error("cannot capture to %s: there is no memory for %u bytes of frames: %s",
+			file, RING_BYTES, lack_memory());
 	else if (!recorder)
 		recorder = recorder_open(file);
 	if (!track->ring.bytes || !recorder) {

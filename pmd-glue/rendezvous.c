@@ -768,8 +768,8 @@ struct rendezvous_link *rendezvous_connect(struct rendezvous *rendezvous, uint32
 		complain(rendezvous, REFUSED_RESOURCES,
 			"node: process id %u in %s cannot be reached: %s: %s", pid,
 			rendezvous->place.path, strerror(error),
-			lack_cure(error,
-				"free some memory, or raise the limit of file sizes (ulimit -f)"));
+			lack_cure(error, "raise the limit of file sizes (ulimit -f), or end "
+					 "programs that use much memory"));
 	errno = error;
 	return NULL;
 }
@@ -824,7 +824,7 @@ struct rendezvous *rendezvous_open(const struct rendezvous_options *options)
 {
 	struct rendezvous *rendezvous = rendezvous_make(options);
 	if (!rendezvous) {
-		log_error("node: out of memory: free some");
+		log_error("node: out of memory: %s", lack_memory());
 		return NULL;
 	}
 	if (place_open(&rendezvous->place, rendezvous->options.name,

@@ -631,7 +631,7 @@ struct switch_state *switch_open(const struct switch_options *options)
 	struct switch_state *state = calloc(1, sizeof(*state));
 
 	if (!state) {
-		log_error("%s: out of memory: free some", options->name);
+		log_error("%s: out of memory: %s", options->name, lack_memory());
 		return NULL;
 	}
 	state->options = *options;

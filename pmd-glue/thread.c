@@ -15,6 +15,7 @@
 #include <rte_lcore.h>
 
 #include <base/guard.h>
+#include <base/lack.h>
 #include <base/log.h>
 #include <pmd-glue/eal.h>
 #include <pmd-glue/glue.h>
@@ -159,7 +160,7 @@ struct glue_thread *glue_thread_start(
 	char remedy[REMEDY_MAX];
 	int error;
 	if (!thread) {
-		log_error("cannot start the thread %s: out of memory: free some", name);
+		log_error("cannot start the thread %s: out of memory: %s", name, lack_memory());
 		return NULL;
 	}
 	thread->run = run;

@@ -9,12 +9,11 @@
 #include <string.h>
 #include <time.h>
 
-#include <jansson.h>
-
 #include <pmd-glue/place.h>
 
 #include "../parse.h"
 #include "../path.h"
+#include "../port.h"
 #include "doctor.h"
 
 #define SECOND  UINT64_C(1000000000)
@@ -25,7 +24,6 @@
 #define STATS_MAX   256
 #define LINK_LAST   (5 * SECOND)
 #define LINK_LOOK   (SECOND / 10)
-#define PORT_JSON   4096
 
 static uint64_t stat_value(ptl_handle_ni_t ni, const char *name)
 {
@@ -224,14 +222,15 @@ static void card_link_look(
 	struct doctor *doctor, const struct doctor_interface *interface, ptl_handle_ni_t ni)
 {
 	const struct timespec time = {.tv_nsec = LINK_LOOK};
-	char port[PORT_JSON];
+	json_t *port;
 	bool up = false;
 
 	for (uint64_t n = 0; n <= LINK_LAST / LINK_LOOK && !up; n++) {
 		if (n > 0)
 			nanosleep(&time, NULL);
-		up = postern_inspect(ni, "port", 0, 0, port, sizeof(port)) > 0 &&
-		     strstr(port, "\"link\": true");
+		port = port_read(ni);
+		up = json_is_true(json_object_get(port, "link"));
+		json_decref(port);
 	}
 	doctor->check = "link";
 	if (up) {
@@ -247,11 +246,7 @@ static void card_link_look(
 /* What the kernel, or a container's profile, does not grant to a UDP socket. */
 static void socket_look(struct doctor *doctor, ptl_handle_ni_t ni)
 {
-	char text[PORT_JSON];
-	int length = postern_inspect(ni, "port", 0, 0, text, sizeof(text));
-	json_t *port =
-		length > 0 && (size_t)length < sizeof(text) ? json_loads(text, 0, NULL) : NULL;
-	json_t *refused = json_object_get(port, "refused"), *one;
+	json_t *port = port_read(ni), *refused = json_object_get(port, "refused"), *one;
 	size_t n;
 
 	doctor->check = "socket";

@@ -216,8 +216,9 @@ static void bare_serve(struct server *server)
 	struct lend_end end = {.bare = malloc(sizeof(*end.bare))};
 
 	if (!end.bare)
-		complain("there is no memory for bare frames: free some, or have the client leave "
-			 "--raw out.");
+		complain("there is no memory for bare frames: have the client leave --raw out, or "
+			 "end "
+			 "other programs.");
 	server_bare(server, &end);
 	stream_say(&server->stream, CONTROL_BARED, 0, lend_address(server->endpoint->ni));
 	lend_run(&end, 1, NULL, NULL);

@@ -14,6 +14,7 @@
 #include "../output.h"
 #include "../parse.h"
 #include "../path.h"
+#include "../port.h"
 #include "options.h"
 #include "tally.h"
 
@@ -21,7 +22,6 @@
 #define TEXT_BYTES    32
 #define PROCESS_BYTES 32
 #define STATS_MAX     512
-#define PORT_JSON     4096
 
 /* One run. */
 struct run {
@@ -116,10 +116,12 @@ static bool host_refused(const struct run *run)
 
 static bool on_sockets(const struct run *run)
 {
-	char port[PORT_JSON];
+	json_t *port = port_read(run->ni);
+	const char *driver = json_string_value(json_object_get(port, "driver"));
+	bool sockets = driver && strcmp(driver, "udp") == 0;
 
-	return postern_inspect(run->ni, "port", 0, 0, port, sizeof(port)) > 0 &&
-	       strstr(port, "\"driver\": \"udp\"");
+	json_decref(port);
+	return sockets;
 }
 
 /* Advice to the user when nobody answers. */

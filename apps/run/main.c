@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include <base/lack.h>
 #include <pmd-glue/place.h>
 #include <postern.h>
 
@@ -208,7 +209,7 @@ static int hydra_run(const struct options *options, int count)
 	if (!port || !port[0])
 		setenv("PTL_IFACE_NAME", "udp", 1);
 	if (!words) {
-		job_tell("out of memory: free some");
+		job_tell("out of memory: %s", lack_memory());
 		return EXIT_FAILURE;
 	}
 	snprintf(number, sizeof(number), "%u", options->job.size);

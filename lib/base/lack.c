@@ -50,3 +50,9 @@ const char *lack_cure(int error, const char *otherwise)
 		return otherwise;
 	}
 }
+
+const char *lack_memory(void)
+{
+	return lack_cure(ENOMEM,
+		"end programs that use much memory, or raise the memory limit of this container");
+}

@@ -7,5 +7,7 @@
  * this process or of a forbidden call, and `otherwise` if neither is the cause. Valid until this
  * thread's next call. */
 const char *lack_cure(int error, const char *otherwise);
+/* The same for memory that cannot be had. */
+const char *lack_memory(void);
 
 #endif

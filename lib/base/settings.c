@@ -17,6 +17,7 @@
 
 #include <base/clock.h>
 #include <base/environment.h>
+#include <base/lack.h>
 #include <base/log.h>
 #include <base/setting_table.h>
 #include <base/settings.h>
@@ -392,8 +393,8 @@ static int value_take(const struct setting_row *row, struct setting_value *value
 	value->text = strdup(text);
 	value->items = malloc(strlen(text) + 1); /* each separator makes room for a final 0 */
 	if (!value->text || !value->items) {
-		log_error(
-			"there is no memory for the value of %s; free some", row->description.name);
+		log_error("there is no memory for the value of %s: %s", row->description.name,
+			lack_memory());
 		return -1;
 	}
 	value_split(row, value);
@@ -635,8 +636,8 @@ int setting_change(enum setting setting, unsigned n, const char *text)
 		return 0;
 	}
 	if (result == 0)
-		log_error(
-			"there is no memory for the value of %s; free some", row->description.name);
+		log_error("there is no memory for the value of %s: %s", row->description.name,
+			lack_memory());
 	value_free(&value);
 	return -1;
 }

@@ -10,6 +10,7 @@
 #include <sys/resource.h>
 
 #include <base/cancel.h>
+#include <base/lack.h>
 #include <base/log.h>
 #include <base/settings.h>
 #include <host/visitor.h>
@@ -109,9 +110,8 @@ static enum answer library_start(const struct front *front)
 	if (started)
 		return ANSWER_OK;
 	if (pthread_atfork(NULL, NULL, library_fork_child) != 0) {
-		log_error("%s failed because there is no memory for a fork handler; free some "
-			  "memory and try again",
-			front->start);
+		log_error("%s failed because there is no memory for a fork handler: %s",
+			front->start, lack_memory());
 		return ANSWER_FAILED;
 	}
 	visitor_start();

@@ -13,6 +13,7 @@
 #include <sys/random.h>
 
 #include <base/extent.h>
+#include <base/lack.h>
 #include <base/list.h>
 #include <base/log.h>
 #include <base/moment.h>
@@ -593,9 +594,8 @@ static enum answer interface_open_on(const struct front *front, unsigned number,
 	if (interface_open_engine(interface, device, limits) != 0) {
 		if (log_last_error()[0] == '\0') /* no function below has said more */
 			log_error("interface %u cannot be initialised because there is not enough "
-				  "memory for its tables; ask for smaller limits or free some "
-				  "memory",
-				number);
+				  "memory for its tables; ask for smaller limits, or %s",
+				number, lack_memory());
 		port_close(interface);
 		return ANSWER_NO_MEMORY;
 	}

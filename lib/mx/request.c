@@ -329,7 +329,7 @@ static const char *memory_text(mx_return_t code)
 	case MX_BAD_SEG_MEM:
 		return "a segment that has bytes is at NULL, or all have 2^32 bytes or more";
 	default:
-		return "there is not enough memory; free some";
+		return "there is not enough memory; end other programs";
 	}
 }
 
