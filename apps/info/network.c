@@ -278,8 +278,8 @@ static void node_tell(const char *format, ...)
 	va_end(arguments);
 }
 
-/* A path as a word of a shell command; to be freed. Aborts without memory, because the beginning of a
- * path would name another directory. */
+/* A path as a word of a shell command; to be freed. Aborts without memory, because the beginning of
+ * a path would name another directory. */
 static char *path_quoted(const char *path, int length)
 {
 	char *text = NULL;
