@@ -16,6 +16,10 @@
 #include <transport/recovery.h>
 #include <transport/silence.h>
 
+/* Peers whose timers run in a turn. When thousands are silent all of them send again and ask, and
+ * where a frame costs a system call, that takes longer than frames of the others may wait. */
+#define TIMERS_MOST 64u
+
 /* When its silence makes a message that it has begun a failure. */
 static uint64_t inbound_due(const struct transport *transport, const struct peer *peer)
 {
@@ -138,6 +142,7 @@ void timers_run(struct transport *transport)
 	if (!wheel_is_due(&transport->wheel, transport->now))
 		return;
 	wheel_advance(&transport->wheel, transport->now);
-	while ((timer = wheel_take(&transport->wheel)))
+	for (unsigned n = 0; n < TIMERS_MOST && (timer = wheel_take(&transport->wheel)); n++)
 		peer_run(transport, link_entry(&timer->link, struct peer, timer.link));
+	wheel_leave(&transport->wheel);
 }

@@ -167,6 +167,15 @@ struct timer *wheel_take(struct wheel *wheel)
 	return timer;
 }
 
+void wheel_leave(struct wheel *wheel)
+{
+	if (list_empty(&wheel->running))
+		return;
+	list_move(&wheel->due, &wheel->running);
+	list_move(&wheel->running, &wheel->due);
+	wheel->next = wheel->current;
+}
+
 uint64_t wheel_deadline(const struct wheel *wheel, uint64_t now)
 {
 	uint64_t at;

@@ -2,7 +2,7 @@
 /* wheel.h - timers of one poll core: four levels of 256 slots, a tick of 1.024 us, up to an hour.
  *
  * I1. A timer never runs before its time, and runs in the first run at or after the tick that
- *     follows it.
+ *     follows it, or in the next one if that run ends early.
  * I2. Adding and removing are O(1); a turn with nothing due costs one comparison.
  * I3. Timers of one tick run in an order that depends on nothing but the calls made.
  */
@@ -40,10 +40,12 @@ void wheel_init(struct wheel *wheel, uint64_t now) CORE_API(wheel_init);
 void wheel_set(struct wheel *wheel, struct timer *timer, uint64_t at) CORE_API(wheel_set);
 void wheel_stop(struct timer *timer) CORE_API(wheel_stop);
 
-/* A run: wheel_advance(), then wheel_take() until NULL. Each timer taken is no longer set. A timer
- * that is set meanwhile for a time in the past is left for the next run. */
+/* A run: wheel_advance(), then wheel_take() until NULL or wheel_leave(). Each timer taken is no
+ * longer set. A timer that is set meanwhile for a time in the past is left for the next run. */
 void wheel_advance(struct wheel *wheel, uint64_t now) CORE_API(wheel_advance);
 struct timer *wheel_take(struct wheel *wheel) CORE_API(wheel_take);
+/* Ends a run early: the next one takes first what this one has not. */
+void wheel_leave(struct wheel *wheel) CORE_API(wheel_leave);
 
 /* ns until a run is needed: never later than a timer's time needs, perhaps earlier. UINT64_MAX
  * without timers. */

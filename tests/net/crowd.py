@@ -14,6 +14,7 @@ down since. SCENARIO:
     stopped     three processes, of which each in turn is stopped for AMOUNT seconds (default 3) while the others send it more than
                 it has room for: nothing fails, and it goes on. How quick the other two are meanwhile, beside a time in which it
                 sleeps, is printed
+    stopped-socket  the same over UDP sockets of one address, by processes that have no directory in common
     hostile     three processes beside hostile.c's (next to PROGRAM), which attacks them for AMOUNT seconds (default 2) in each of its
                 ways: nothing fails, each kind of attack is counted, and how quick they are meanwhile is printed, beside a process
                 that only computes
@@ -280,7 +281,8 @@ def stopped(crowd, amount, _draw):
         rates = [crowd.rate(others)]
         while time.monotonic() + WINDOW < until:
             rates.append(crowd.rate(others))
-        full = max(item["full"] for pid in others for item in crowd.node(pid)["items"] if item["pid"] == victim)
+        full = max((item["full"] for pid in others for item in crowd.node(pid)["items"] if item["pid"] == victim),
+                   default=0)
         member.process.send_signal(signal.SIGCONT)
         before = crowd.counts()
         time.sleep(WINDOW)
@@ -501,7 +503,7 @@ def bound(crowd, amount, _draw):
 
 
 SCENARIOS = {"bound": (bound, 16, "1"), "kills": (kills, KILLED, "12"), "kills-socket": (kills, KILLED, "12"),
-             "stopped": (stopped, 3, "3"), "hostile": (hostile, 3, "1"),
+             "stopped": (stopped, 3, "3"), "stopped-socket": (stopped, 3, "3"), "hostile": (hostile, 3, "1"),
              "hostile-posternd": (hostile_posternd, 3, "1"), "containers": (containers, 2, "1"),
              "containers-posternd": (containers_posternd, 3, "1")}
 
@@ -533,7 +535,7 @@ def main():
         finally:
             crowd.close()
 
-    exchange.PLAIN.update({"bound": Bound, "kills-socket": Sockets, "containers": Containers, "hostile-posternd": Shared, "containers-posternd": Visited})
+    exchange.PLAIN.update({"bound": Bound, "kills-socket": Sockets, "stopped-socket": Sockets, "containers": Containers, "hostile-posternd": Shared, "containers-posternd": Visited})
     code = exchange.exit_code(scenario if scenario in exchange.PLAIN else "node", run)
     if code == 1:
         print(f"again: {sys.argv[0]} {program} {scenario} {amount:g} {seed}")

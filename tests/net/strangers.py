@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Two processes go on talking while 2,000 others, or 500 on UDP sockets, ask one of them for data and never acknowledge it.
+"""Two processes go on talking while 2,000 others ask one of them for data and never acknowledge it.
 
     strangers.py PROGRAM DEVICE [PROCESSES]
 
@@ -25,7 +25,7 @@ import exchange
 from exchange import Failure, Stage
 from refusals import CANDIDATES, candidate
 
-PROCESSES = {"veth": 2000, "socket": 500}  # by the kind of the device; a question to one takes system calls of its own on sockets
+PROCESSES = 2000
 GETS = 10
 BYTES = 300000
 PORTAL = 3      # exchange.c's PORTAL_OTHERS
@@ -263,7 +263,7 @@ def main():
     if len(sys.argv) not in (3, 4):
         print(__doc__, file=sys.stderr)
         return 2
-    count = int(sys.argv[3]) if len(sys.argv) == 4 else PROCESSES[sys.argv[2].split(":")[0]]
+    count = int(sys.argv[3]) if len(sys.argv) == 4 else PROCESSES
 
     def play(device):
         stage = Stage(sys.argv[1], device)

@@ -497,6 +497,39 @@ static void transmit__a_full_outbox_has_room_for_answers(void **state)
 	network_destroy(network);
 }
 
+/* Hundreds of processes that do not answer do not keep a turn from ending: frames of others wait
+ * for that. */
+static void turn__asks_some_of_many_silent_processes(void **state)
+{
+	static struct ping pings[300];
+	struct network *network = network_standard(2, network_seed());
+	struct node *node = &network->nodes[0];
+	uint64_t before, all = 0;
+
+	(void)state;
+	if (network_is_udp()) { /* the node is asked for by ARP */
+		network_destroy(network);
+		skip();
+	}
+	network_start(network);
+	for (unsigned i = 0; i < 300; i++) {
+		pings[i] = (struct ping){.to = {network->nodes[1].self.nid, 1000 + i},
+			.size = 100,
+			.timeout = 60 * SECOND};
+		transport_ping(node->transport, &pings[i]);
+	}
+	network_pass(network, 100 * MILLISECOND);
+	network->now += SECOND; /* the core was away */
+	for (unsigned turn = 0; turn < 5; turn++, all += node->counters.asks_sent - before) {
+		before = node->counters.asks_sent;
+		(void)transport_receive(node->transport);
+		(void)transport_transmit(node->transport);
+		assert_in_range(node->counters.asks_sent - before, 0, 64);
+	}
+	assert_int_equal(all, 300);
+	network_destroy(network);
+}
+
 static void pool__when_it_is_small_everything_still_arrives(void **state)
 {
 	struct network *network = network_create(4, network_seed(), NETWORK_FRAME, 96);
@@ -863,6 +896,7 @@ int main(void)
 		cmocka_unit_test(transmit__a_port_that_takes_little_loses_nothing),
 		cmocka_unit_test(transmit__a_full_outbox_has_room_for_answers),
 		cmocka_unit_test(deadline__of_a_port_that_takes_nothing_is_ever_later),
+		cmocka_unit_test(turn__asks_some_of_many_silent_processes),
 		cmocka_unit_test(pool__when_it_is_small_everything_still_arrives),
 		cmocka_unit_test(gather__large_messages_are_sent_from_where_they_lie),
 		cmocka_unit_test(

@@ -130,6 +130,30 @@ static void wheel_next__is_when_something_becomes_due(void **state)
 	assert_int_equal(found, TIMERS);
 }
 
+static void wheel_leave__keeps_the_rest_for_the_next_run(void **state)
+{
+	struct wheel wheel;
+	struct timer timers[4] = {0};
+
+	(void)state;
+	wheel_init(&wheel, 5000);
+	for (unsigned i = 0; i < 3; i++)
+		wheel_set(&wheel, &timers[i], 100000 + i * TICK);
+	wheel_advance(&wheel, 200000);
+	assert_ptr_equal(wheel_take(&wheel), &timers[0]);
+	wheel_set(&wheel, &timers[3], 10);
+	wheel_leave(&wheel);
+	assert_true(wheel_is_due(&wheel, 200000));
+	assert_int_equal(wheel_deadline(&wheel, 200000), 0);
+	wheel_advance(&wheel, 200000);
+	for (unsigned i = 1; i < 4; i++)
+		assert_ptr_equal(wheel_take(&wheel), &timers[i]);
+	assert_null(wheel_take(&wheel));
+	wheel_leave(&wheel);
+	assert_false(wheel_is_due(&wheel, 200000));
+	assert_int_equal(wheel_deadline(&wheel, 200000), UINT64_MAX);
+}
+
 static void wheel__agrees_with_an_array_of_times(void **state)
 {
 	static struct timer timers[TIMERS];
@@ -172,6 +196,7 @@ int main(void)
 		cmocka_unit_test(wheel_stop__takes_a_timer_out),
 		cmocka_unit_test(wheel_deadline__is_never_too_late),
 		cmocka_unit_test(wheel_next__is_when_something_becomes_due),
+		cmocka_unit_test(wheel_leave__keeps_the_rest_for_the_next_run),
 		cmocka_unit_test(wheel__agrees_with_an_array_of_times),
 	};
 
