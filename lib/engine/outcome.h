@@ -63,22 +63,4 @@ static inline void outcome_answered(
 	outcome_publish(space, queue, outcome);
 }
 
-/* Reader. All that are in the list, oldest first. */
-static inline struct outcome *outcomes_take(struct queue *queue)
-{
-	struct outcome *newest, *oldest = NULL;
-
-	if (!atomic_load_explicit(&queue->outcomes, memory_order_relaxed))
-		return NULL;
-	newest = atomic_exchange_explicit(&queue->outcomes, NULL, memory_order_acquire);
-	while (newest) {
-		struct outcome *next = newest->next;
-
-		newest->next = oldest;
-		oldest = newest;
-		newest = next;
-	}
-	return oldest;
-}
-
 #endif

@@ -216,6 +216,24 @@ static inline bool queue_has_news(const struct queue_view *view)
 	return atomic_load_explicit(&queue->outcomes, memory_order_relaxed);
 }
 
+/* Reader. All outcomes (outcome.h) of a queue, oldest first. */
+static inline struct outcome *outcomes_take(struct queue *queue)
+{
+	struct outcome *newest, *oldest = NULL;
+
+	if (!atomic_load_explicit(&queue->outcomes, memory_order_relaxed))
+		return NULL;
+	newest = atomic_exchange_explicit(&queue->outcomes, NULL, memory_order_acquire);
+	while (newest) {
+		struct outcome *next = newest->next;
+
+		newest->next = oldest;
+		oldest = newest;
+		newest = next;
+	}
+	return oldest;
+}
+
 /* The eventfd of a queue, -1: it has none. */
 static inline int queue_event(const struct queue *queue)
 {

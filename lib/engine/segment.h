@@ -255,7 +255,9 @@ static inline uint64_t offset_step(uint64_t unit, uint64_t length, uint64_t room
 /* with ONCE, in the first tier: `user` is a struct outcome, which is told of a store instead of a
  * PUT event */
 #define ATTACHMENT_OUTCOME 64
-#define ATTACHMENT_OPTIONS (15 | ATTACHMENT_OUTCOME)
+/* `user` is a struct tally (tally.h), which counts what `counts` says instead of a counter */
+#define ATTACHMENT_TALLY   128
+#define ATTACHMENT_OPTIONS (15 | ATTACHMENT_OUTCOME | ATTACHMENT_TALLY)
 
 /* Whom an access control entry admits (access.h), the poll core's: what a message must bring, and
  * ones where that counts. */

@@ -28,6 +28,7 @@
 #include <engine/logging.h>
 #include <engine/outcome.h>
 #include <engine/portal.h>
+#include <engine/tally.h>
 #include <engine/tier_entry.h>
 #include <engine/triggered.h>
 #include <engine/unexpected.h>
@@ -86,19 +87,15 @@ void counter_count(struct engine *engine, struct event_counter *counter, enum ti
 		counter_change(engine, counter, 0, 1);
 }
 
-static ALWAYS_INLINE void event_count(struct space *space, const struct attachment *attachment,
-	enum tier_event kind, enum tier_verdict verdict, uint64_t bytes, bool once)
+void tier_count(struct space *space, const struct region *region, enum tier_event kind,
+	enum tier_verdict verdict, uint64_t bytes, bool once)
 {
+	const struct attachment *attachment = attachment_of(space, region);
+
 	if (attachment->counts & TIER_BIT(kind))
 		counter_count(space->engine,
 			counter_alive(attachment->counted, attachment->counter), verdict,
 			attachment->flags & ATTACHMENT_BYTES && !once ? bytes : 1);
-}
-
-void tier_count(struct space *space, const struct region *region, enum tier_event kind,
-	enum tier_verdict verdict, uint64_t bytes, bool once)
-{
-	event_count(space, attachment_of(space, region), kind, verdict, bytes, once);
 }
 
 /* --- requests */
@@ -292,12 +289,57 @@ static uint64_t region_start(const struct region *region, uint64_t offset)
 	return region->start + offset;
 }
 
+static enum tally_access tally_access(enum tier_event kind, const struct account *account)
+{
+	if (kind == TIER_GET)
+		return TALLY_READS;
+	if (kind != TIER_FETCH)
+		return TALLY_WRITES;
+	return account->value < TALLY_ACCESSES ? (enum tally_access)account->value : TALLY_CHANGES;
+}
+
+/* An access to an entry with ATTACHMENT_TALLY has ended. */
+static __attribute__((noinline)) void tally_count(struct space *space, const struct region *region,
+	enum tier_event kind, enum tier_verdict verdict, const struct account *account)
+{
+	struct tally *tally = (struct tally *)(uintptr_t)region->user;
+	const enum tally_access access = tally_access(kind, account);
+	struct queue *queue = region_queue(region);
+
+	if (!(atomic_load_explicit(&tally->wanted, memory_order_relaxed) & 1u << access))
+		return;
+	/* It needs to write: its initiator then sends a load instead. */
+	if (kind == TIER_FETCH && access == TALLY_READS && verdict != TIER_OK)
+		return;
+	counter_add(verdict == TIER_OK ? &tally->successes[access] : &tally->failures[access], 1);
+	if (queue && !space->closing &&
+		atomic_exchange_explicit(&tally->listed, 1, memory_order_acq_rel) == 0)
+		outcome_publish(space, queue, &tally->outcome);
+}
+
+/* T4. The same of a request, which a tally counts if there is no counter. */
+static ALWAYS_INLINE void request_count(struct space *space, const struct region *region,
+	const struct attachment *attachment, enum tier_event kind, enum tier_verdict verdict,
+	const struct account *account)
+{
+	struct event_counter *counter;
+
+	if (!(attachment->counts & TIER_BIT(kind)))
+		return;
+	counter = counter_alive(attachment->counted, attachment->counter);
+	if (counter)
+		counter_count(space->engine, counter, verdict,
+			attachment->flags & ATTACHMENT_BYTES ? account->moved : 1);
+	else if (attachment->flags & ATTACHMENT_TALLY)
+		tally_count(space, region, kind, verdict, account);
+}
+
 /* T3, T4. A message that took a region has ended; start: of its event. */
 static ALWAYS_INLINE void request_end(struct space *space, struct region *region,
 	const struct attachment *attachment, enum tier_event kind, enum tier_verdict verdict,
 	uint64_t start, const struct account *account)
 {
-	event_count(space, attachment, kind, verdict, account->moved, false);
+	request_count(space, region, attachment, kind, verdict, account);
 	if (tier_wanted(region, kind, verdict)) {
 		const struct tier_news news = {
 			.kind = kind,

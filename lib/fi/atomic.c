@@ -88,6 +88,14 @@ static unsigned amo_of(enum fi_op op)
 	return op == FI_ATOMIC_WRITE ? AMO_SWAP : op == FI_ATOMIC_READ ? AMO_BOR : (unsigned)op;
 }
 
+/* What the target counts a fetch as. */
+static enum tally_access access_of(enum fi_op op)
+{
+	return op == FI_ATOMIC_READ    ? TALLY_READS
+	       : op == FI_ATOMIC_WRITE ? TALLY_WRITES
+				       : TALLY_CHANGES;
+}
+
 /* The type that an operation is carried out on. A read is one of whole words. */
 static unsigned amo_type_of(enum fi_datatype type, enum fi_op op)
 {
@@ -283,6 +291,7 @@ static int atomic_fill(struct remote *remote, struct movement *movement, const v
 	movement->move.portal = PORTAL_PLAIN;
 	movement->move.match_bits = post->key;
 	movement->move.offset = post->at;
+	movement->move.value = access_of(post->op);
 	movement->line.length = post->bytes;
 	movement->line.message = fetches ? MESSAGE_FETCH : MESSAGE_ATOMIC;
 	movement->line.amo = message_amo(amo_of(post->op), amo_type_of(post->type, post->op));

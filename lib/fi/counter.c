@@ -6,16 +6,72 @@
 
 #include <base/clock.h>
 
-void counter_ended(struct counter *counter, bool failed)
+void counter_grow(struct counter *counter, uint64_t values, uint64_t errors)
 {
 	if (!counter)
 		return;
-	if (failed)
-		counter->errors++;
-	else
-		counter->value++;
-	counter->ends++;
+	counter->value += values;
+	counter->errors += errors;
+	counter->ends += values + errors;
 	notice_rouse(&counter->notice);
+}
+
+void counter_ended(struct counter *counter, bool failed)
+{
+	counter_grow(counter, !failed, failed);
+}
+
+/* --- counters of regions */
+
+/* Reads of the counter drive the endpoint. */
+static bool shared_make(struct counter *counter, struct endpoint *endpoint)
+{
+	struct shared *shared = calloc(1, sizeof(*shared));
+
+	if (!shared)
+		return false;
+	binding_init(&shared->binding, endpoint);
+	if (!notice_join(&counter->notice, &shared->binding)) {
+		free(shared);
+		return false;
+	}
+	list_append(&endpoint->shared, &shared->link);
+	return true;
+}
+
+static void shared_free(struct shared *shared)
+{
+	notice_part(&shared->binding);
+	link_remove(&shared->link);
+	free(shared);
+}
+
+bool counter_share(struct counter *counter)
+{
+	if (link_listed(&counter->link))
+		return true;
+	list_each (struct endpoint, endpoint, &counter->notice.domain->endpoints, link)
+		if (endpoint_tallies(endpoint) && !shared_make(counter, endpoint))
+			return false;
+	list_append(&counter->notice.domain->counters, &counter->link);
+	return true;
+}
+
+bool counters_join(struct endpoint *endpoint)
+{
+	bool joined = true;
+
+	if (!endpoint_tallies(endpoint))
+		return true;
+	list_each (struct counter, counter, &endpoint->domain->counters, link)
+		joined = joined && shared_make(counter, endpoint);
+	return joined;
+}
+
+void counters_part(struct endpoint *endpoint)
+{
+	list_each (struct shared, shared, &endpoint->shared, link)
+		shared_free(shared);
 }
 
 /* --- reads */
@@ -131,6 +187,16 @@ int counter_arm(struct counter *counter)
 
 /* --- opening and closing */
 
+/* Nothing counts in it: what is left of endpoints is for regions that it had. */
+static void counter_leave(struct counter *counter)
+{
+	list_each (struct binding, binding, &counter->notice.bindings, link)
+		shared_free(object_of(binding, struct shared));
+	if (link_listed(&counter->link))
+		link_remove(&counter->link);
+	counter->notice.domain->uses--;
+}
+
 static int counter_close(struct fid *fid)
 {
 	struct counter *counter = object_of(fid, struct counter);
@@ -140,7 +206,7 @@ static int counter_close(struct fid *fid)
 	domain_enter(domain);
 	busy = counter->uses != 0;
 	if (!busy)
-		domain->uses--;
+		counter_leave(counter);
 	domain_leave(domain);
 	if (busy)
 		return -FI_EBUSY;

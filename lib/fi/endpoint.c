@@ -87,15 +87,18 @@ static int queue_bind(struct endpoint *endpoint, struct cq *cq, uint64_t flags)
 static const uint64_t counted[COUNTS] = {[COUNT_SEND] = FI_SEND,
 	[COUNT_RECV] = FI_RECV,
 	[COUNT_READ] = FI_READ,
-	[COUNT_WRITE] = FI_WRITE};
+	[COUNT_WRITE] = FI_WRITE,
+	[COUNT_REMOTE_READ] = FI_REMOTE_READ,
+	[COUNT_REMOTE_WRITE] = FI_REMOTE_WRITE};
 
 static int counter_bind(struct endpoint *endpoint, struct counter *counter, uint64_t flags)
 {
+	const unsigned counts = endpoint->caps & FI_RMA_EVENT ? COUNTS : COUNT_REMOTE_READ;
 	uint64_t all = 0;
 
 	if (counter->notice.domain != endpoint->domain)
 		return -FI_EDOMAIN;
-	for (unsigned i = 0; i < COUNTS; i++) {
+	for (unsigned i = 0; i < counts; i++) {
 		all |= counted[i];
 		if (flags & counted[i] && endpoint->counts[i].counter)
 			return -FI_EINVAL;
@@ -226,6 +229,7 @@ static void endpoint_part(struct endpoint *endpoint)
 	notice_part(&endpoint->rx);
 	for (unsigned i = 0; i < COUNTS; i++)
 		notice_part(&endpoint->counts[i]);
+	counters_part(endpoint);
 }
 
 static bool endpoint_join(struct endpoint *endpoint)
@@ -238,7 +242,7 @@ static bool endpoint_join(struct endpoint *endpoint)
 
 		joined = !binding->counter || notice_join(&binding->counter->notice, binding);
 	}
-	return joined;
+	return joined && counters_join(endpoint);
 }
 
 static int endpoint_start(struct endpoint *endpoint)
@@ -517,7 +521,7 @@ static int endpoint_close(struct fid *fid)
 
 static struct fi_ops endpoint_fid_ops = FID_OPS(endpoint_close, endpoint_bind, face_control);
 
-static void binding_init(struct binding *binding, struct endpoint *endpoint)
+void binding_init(struct binding *binding, struct endpoint *endpoint)
 {
 	binding->endpoint = endpoint;
 	for (unsigned i = 0; i < sizeof(binding->watches) / sizeof(binding->watches[0]); i++)
@@ -566,6 +570,7 @@ int endpoint_open(
 	endpoint->rx_size =
 		info->rx_attr && info->rx_attr->size ? (uint32_t)info->rx_attr->size : RX_SIZE;
 	endpoint->least = LEAST;
+	list_init(&endpoint->shared);
 	list_init(&endpoint->pending);
 	list_init(&endpoint->visitations);
 	list_init(&endpoint->asks);

@@ -348,6 +348,7 @@ static int domain_open(
 	domain->locked = threading != FI_THREAD_DOMAIN || domain->automatic;
 	domain->basic = info->domain_attr->mr_mode == FI_MR_BASIC;
 	list_init(&domain->endpoints);
+	list_init(&domain->counters);
 	regions_init(domain);
 	if (domain->automatic && pthread_create(&domain->thread, NULL, domain_run, domain) != 0) {
 		free(domain);

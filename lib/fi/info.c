@@ -115,7 +115,8 @@ static bool caps_are_offered(uint64_t caps)
 {
 	return sub(caps, CAPS) && (caps & FI_MSG || !(caps & FI_MULTI_RECV)) &&
 	       (caps & CAPS_MESSAGES || !(caps & CAPS_WAYS)) &&
-	       (caps & CAPS_REMOTE || !(caps & (CAPS_MOVES | CAPS_MOVED)));
+	       (caps & CAPS_REMOTE || !(caps & (CAPS_MOVES | CAPS_MOVED))) &&
+	       (caps & CAPS_MOVED || !(caps & FI_RMA_EVENT));
 }
 
 static bool tx_is_offered(const struct fi_tx_attr *tx, uint64_t caps)
@@ -199,7 +200,7 @@ static void tx_fill(struct fi_tx_attr *tx, const struct fi_tx_attr *hint, uint64
 static void rx_fill(struct fi_rx_attr *rx, const struct fi_rx_attr *hint, uint64_t caps)
 {
 	rx->caps = caps & (CAPS_MESSAGES | CAPS_REMOTE | CAPS_MOVED | FI_RECV | FI_MULTI_RECV |
-				  FI_DIRECTED_RECV | FI_SOURCE | FI_SOURCE_ERR);
+				  FI_DIRECTED_RECV | FI_SOURCE | FI_SOURCE_ERR | FI_RMA_EVENT);
 	rx->op_flags = hint ? hint->op_flags : 0;
 	rx->msg_order = FI_ORDER_SAS;
 	rx->size = hint && hint->size > RX_SIZE ? hint->size : RX_SIZE;

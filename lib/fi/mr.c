@@ -9,7 +9,9 @@
 
 #include <base/guard.h>
 #include <base/moment.h>
+#include <engine/queue.h>
 
+#define TALLY_COUNTERS 3 /* of an access: of the endpoint, and the region's two */
 #define ACCESS                                                                                     \
 	(FI_SEND | FI_RECV | FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE | FI_COLLECTIVE)
 
@@ -44,6 +46,9 @@ static uint64_t key_choose(struct domain *domain)
 
 /* --- entries */
 
+#define TALLIED                                                                                    \
+	(TIER_BIT(TIER_PUT) | TIER_BIT(TIER_GET) | TIER_BIT(TIER_ATOMIC) | TIER_BIT(TIER_FETCH))
+
 /* Where, and for what, an entry is in a space. */
 struct wish {
 	uint32_t portal, log;
@@ -51,6 +56,7 @@ struct wish {
 	uint64_t bits, ignore;
 	uint64_t start, length, base;
 	const struct map_vector *vector;
+	struct tally *tally; /* NULL: none */
 };
 
 static bool entry_append(struct remote *remote, const struct wish *wish, struct handle *handle)
@@ -71,14 +77,17 @@ static bool entry_append(struct remote *remote, const struct wish *wish, struct 
 	region->start = wish->start;
 	region->length = wish->length;
 	region->vector = wish->vector;
-	region->user = 0;
+	region->user = (uintptr_t)wish->tally;
 	region->options = wish->options | REGION_REMOTE_OFFSET;
 	region->log = wish->log;
 	region->threshold = GATE_THRESHOLD_INFINITE;
 	region->entry = INDEX_NONE;
 	attachment = segment_attachment(segment, index);
-	*attachment = (struct attachment){
-		.tier = wish->tier, .uid = remote->visit.interface->uid, .base = wish->base};
+	*attachment = (struct attachment){.tier = wish->tier,
+		.uid = remote->visit.interface->uid,
+		.base = wish->base,
+		.counts = wish->tally ? TALLIED : 0,
+		.flags = wish->tally ? ATTACHMENT_TALLY : 0};
 	*segment_match(segment, index) = (struct match_entry){
 		.bits = wish->bits, .ignore = wish->ignore, .nid = UINT32_MAX, .pid = UINT32_MAX};
 	command.object.index = index;
@@ -102,8 +111,10 @@ static void entry_withdraw(struct remote *remote, const struct handle *handle)
 		moment(&looks);
 }
 
-static struct wish wish_of(const struct mr *mr, uint32_t portal, uint8_t options, uint32_t log)
+static struct wish wish_of(struct place *place, uint32_t portal, uint8_t options, uint32_t log)
 {
+	const struct mr *mr = place->mr;
+
 	return (struct wish){.portal = portal,
 		.log = log,
 		.options = options,
@@ -111,25 +122,98 @@ static struct wish wish_of(const struct mr *mr, uint32_t portal, uint8_t options
 		.start = mr->vector ? 0 : mr->start,
 		.length = mr->length,
 		.base = mr->domain->basic ? mr->start : 0,
-		.vector = mr->vector ? mr->vector : MAP_MEMORY};
+		.vector = mr->vector ? mr->vector : MAP_MEMORY,
+		.tally = endpoint_tallies(place->remote->endpoint) ? &place->tally : NULL};
 }
 
 /* The entries of a region in a space, as far as both let peers in. */
-static unsigned wishes_make(
-	const struct remote *remote, const struct mr *mr, struct wish wishes[PORTALS])
+static unsigned wishes_make(struct place *place, struct wish wishes[PORTALS])
 {
-	const uint64_t admitted = remote->endpoint->caps & mr->access;
+	const struct endpoint *endpoint = place->remote->endpoint;
+	const uint64_t admitted = endpoint->caps & place->mr->access;
 	const uint8_t put = admitted & FI_REMOTE_WRITE ? REGION_PUT : 0;
 	const uint8_t get = admitted & FI_REMOTE_READ ? REGION_GET : 0;
 	unsigned count = 0;
 
 	if (put || get)
-		wishes[count++] = wish_of(mr, PORTAL_PLAIN, put | get, 0);
+		wishes[count++] = wish_of(place, PORTAL_PLAIN, put | get, 0);
 	if (put)
-		wishes[count++] = wish_of(
-			mr, PORTAL_TELLS, put, remote->endpoint->rx.cq ? TIER_BIT(TIER_PUT) : 0);
+		wishes[count++] =
+			wish_of(place, PORTAL_TELLS, put, endpoint->rx.cq ? TIER_BIT(TIER_PUT) : 0);
 	return count;
 }
+
+/* --- accesses that are counted (M4) */
+
+/* The counters of an access, each once. */
+static unsigned counters_of(const struct place *place, enum tally_access access,
+	struct counter *counters[TALLY_COUNTERS])
+{
+	const struct binding *own = place->remote->endpoint->counts;
+	const struct mr *mr = place->mr;
+	const bool reads = access != TALLY_WRITES, writes = access != TALLY_READS;
+	struct counter *all[TALLY_COUNTERS] = {
+		own[reads ? COUNT_REMOTE_READ : COUNT_REMOTE_WRITE].counter,
+		reads ? mr->reads : NULL, writes ? mr->writes : NULL};
+	unsigned count = 0;
+
+	for (unsigned i = 0; i < TALLY_COUNTERS; i++) {
+		bool known = !all[i];
+
+		for (unsigned j = 0; j < count; j++)
+			known |= counters[j] == all[i];
+		if (!known)
+			counters[count++] = all[i];
+	}
+	return count;
+}
+
+static void place_want(struct place *place)
+{
+	struct counter *counters[TALLY_COUNTERS];
+	uint32_t wanted = 0;
+
+	for (unsigned access = 0; access < TALLY_ACCESSES; access++)
+		if (counters_of(place, access, counters) != 0)
+			wanted |= 1u << access;
+	atomic_store_explicit(&place->tally.wanted, wanted, memory_order_relaxed);
+}
+
+/* What has come since is counted. */
+static void place_count(struct place *place)
+{
+	struct counter *counters[TALLY_COUNTERS];
+
+	for (unsigned access = 0; access < TALLY_ACCESSES; access++) {
+		const uint64_t values = counter_read(&place->tally.successes[access]);
+		const uint64_t errors = counter_read(&place->tally.failures[access]);
+		const unsigned count =
+			values != place->successes[access] || errors != place->failures[access]
+				? counters_of(place, access, counters)
+				: 0;
+
+		for (unsigned i = 0; i < count; i++)
+			counter_grow(counters[i], values - place->successes[access],
+				errors - place->failures[access]);
+		place->successes[access] = values;
+		place->failures[access] = errors;
+	}
+}
+
+void tallies_run(struct remote *remote)
+{
+	struct outcome *next, *outcome = outcomes_take(remote->queues[QUEUE_TOLD].queue);
+
+	for (; outcome; outcome = next) {
+		struct place *place = object_of(outcome, struct place);
+
+		next = outcome->next;
+		tally_taken(&place->tally);
+		place_count(place);
+	}
+}
+
+/* --- places */
 
 static void place_free(struct place *place)
 {
@@ -137,6 +221,8 @@ static void place_free(struct place *place)
 
 	for (unsigned i = 0; i < place->count; i++)
 		entry_withdraw(remote, &place->entries[i]);
+	if (place->count != 0) /* else nothing of it can be in the list */
+		tallies_run(remote);
 	link_remove(&place->of_mr);
 	link_remove(&place->of_remote);
 	free(place);
@@ -145,12 +231,15 @@ static void place_free(struct place *place)
 static bool place_make(struct remote *remote, struct mr *mr)
 {
 	struct wish wishes[PORTALS];
-	const unsigned count = wishes_make(remote, mr, wishes);
 	struct place *place = calloc(1, sizeof(*place));
+	unsigned count;
 
 	if (!place)
 		return false;
 	place->remote = remote;
+	place->mr = mr;
+	place_want(place);
+	count = wishes_make(place, wishes);
 	list_append(&mr->places, &place->of_mr);
 	list_append(&remote->places, &place->of_remote);
 	while (place->count < count &&
@@ -183,6 +272,7 @@ bool regions_place(struct remote *remote)
 void regions_displace(struct remote *remote)
 {
 	list_each (struct place, place, &remote->places, of_remote) {
+		place_count(place);
 		link_remove(&place->of_mr);
 		link_remove(&place->of_remote);
 		free(place);
@@ -228,6 +318,10 @@ static int mr_close(struct fid *fid)
 
 	domain_enter(domain);
 	mr_displace(mr);
+	if (mr->reads)
+		mr->reads->uses--;
+	if (mr->writes)
+		mr->writes->uses--;
 	link_remove(&mr->link);
 	domain->region_count--;
 	domain->uses--;
@@ -237,11 +331,47 @@ static int mr_close(struct fid *fid)
 	return 0;
 }
 
+/* The domain's lock is held. */
+static int counter_bind(struct mr *mr, struct counter *counter, uint64_t flags)
+{
+	if ((flags & FI_REMOTE_READ && mr->reads) || (flags & FI_REMOTE_WRITE && mr->writes))
+		return -FI_EINVAL;
+	if (!counter_share(counter))
+		return -FI_ENOMEM;
+	if (flags & FI_REMOTE_READ) {
+		mr->reads = counter;
+		counter->uses++;
+	}
+	if (flags & FI_REMOTE_WRITE) {
+		mr->writes = counter;
+		counter->uses++;
+	}
+	list_each (struct place, place, &mr->places, of_mr)
+		place_want(place);
+	return 0;
+}
+
+static int mr_bind_counter(struct mr *mr, struct counter *counter, uint64_t flags)
+{
+	int result;
+
+	if (flags == 0 || (flags & ~(FI_REMOTE_READ | FI_REMOTE_WRITE)) != 0)
+		return -FI_EBADFLAGS;
+	if (counter->notice.domain != mr->domain)
+		return -FI_EDOMAIN;
+	domain_enter(mr->domain);
+	result = counter_bind(mr, counter, flags);
+	domain_leave(mr->domain);
+	return result;
+}
+
 /* A region belongs to all endpoints of its domain. */
 static int mr_bind(struct fid *fid, struct fid *bound, uint64_t flags)
 {
-	const struct mr *mr = object_of(fid, struct mr);
+	struct mr *mr = object_of(fid, struct mr);
 
+	if (bound->fclass == FI_CLASS_CNTR)
+		return mr_bind_counter(mr, object_of(bound, struct counter), flags);
 	if (bound->fclass != FI_CLASS_EP)
 		return -FI_ENOSYS;
 	if (flags != 0)
@@ -311,7 +441,7 @@ static int attr_check(const struct domain *domain, const struct fi_mr_attr *attr
 {
 	uint64_t length = 0;
 
-	if (flags != 0)
+	if ((flags & ~FI_RMA_EVENT) != 0) /* of which the provider need not know */
 		return -FI_EBADFLAGS;
 	if (attr->iov_count == 0 || attr->iov_count > IOV_MAX_PARTS || !attr->mr_iov ||
 		attr->offset != 0 || (attr->access & ~ACCESS) != 0 || attr->auth_key_size != 0 ||

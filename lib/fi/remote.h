@@ -14,12 +14,16 @@
  *     disabled when the program has not heard of too many: then it refuses, and the initiator
  *     repeats. No event is lost, and no other request waits. What no region takes meets a last
  *     entry there, which allows nothing: else it would disable the Portal.
+ * M4. What peers do to a region is counted by the poll core, in the region's place in the space,
+ *     and comes into counters with the next call that makes progress: so no access waits for the
+ *     program, and none is lost.
  */
 #ifndef FI_REMOTE_H
 #define FI_REMOTE_H
 
 #include <engine/amo.h>
 #include <engine/command.h>
+#include <engine/tally.h>
 #include <host/events.h>
 
 #include <fi/state.h>
@@ -34,7 +38,8 @@ struct mr {
 	struct link link;   /* of the domain's with the same hash */
 	struct link places; /* in spaces of endpoints */
 	uint64_t start, length, access;
-	struct map_vector *vector; /* NULL: one piece */
+	struct map_vector *vector;      /* NULL: one piece */
+	struct counter *reads, *writes; /* of peers, in any endpoint with FI_RMA_EVENT; or NULL */
 };
 
 struct handle {
@@ -43,13 +48,16 @@ struct handle {
 
 /* A region in an endpoint's space. */
 struct place {
+	struct tally tally; /* first; of an endpoint with FI_RMA_EVENT */
+	uint64_t successes[TALLY_ACCESSES], failures[TALLY_ACCESSES]; /* that counters have */
 	struct link of_mr, of_remote;
+	struct mr *mr;
 	struct remote *remote;
 	struct handle entries[PORTALS];
 	unsigned count;
 };
 
-/* A read, a write or an atomic operation under way. */
+/* A read, a write or an atomic operation under access. */
 struct movement {
 	struct link link;
 	struct move move;
@@ -99,6 +107,8 @@ int regions_control(struct fid *fid, int command, void *argument);
 /* A space gets the regions of the domain, or loses them. */
 bool regions_place(struct remote *remote);
 void regions_displace(struct remote *remote);
+/* M4. */
+void tallies_run(struct remote *remote);
 /* A vector of a program's pieces; NULL: there is no memory. */
 struct map_vector *pieces_copy(const struct iovec *iov, size_t count);
 
@@ -122,9 +132,9 @@ bool remote_has_news(const struct remote *remote);
 bool remote_is_late(const struct remote *remote);
 /* How many operations have not ended. */
 uint64_t remote_pending(const struct remote *remote);
-/* Is one to this process under way? */
+/* Is one to this process under access? */
 bool remote_owes(const struct remote *remote, struct process to);
-/* Is an operation with this context under way? */
+/* Is an operation with this context under access? */
 bool remote_knows(const struct remote *remote, const void *context);
 /* As messages_watch() and messages_lower(), of one of its queues. */
 int remote_watch(struct remote *remote, unsigned queue);

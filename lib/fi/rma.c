@@ -387,6 +387,7 @@ void remote_progress(struct remote *remote)
 	if (!remote_enter(remote))
 		return;
 	own_run(remote);
+	tallies_run(remote);
 	told_run(remote);
 	refused_resume(remote);
 	visit_leave(&remote->visit);

@@ -77,8 +77,8 @@
 #define CAPS_MOVED    (FI_REMOTE_READ | FI_REMOTE_WRITE)
 #define CAPS                                                                                       \
 	(CAPS_MESSAGES | CAPS_WAYS | CAPS_COMM | CAPS_REMOTE | CAPS_MOVES | CAPS_MOVED |           \
-		FI_FENCE | FI_MULTI_RECV | FI_DIRECTED_RECV | FI_SOURCE | FI_SOURCE_ERR |          \
-		FI_AV_USER_ID)
+		FI_RMA_EVENT | FI_FENCE | FI_MULTI_RECV | FI_DIRECTED_RECV | FI_SOURCE |           \
+		FI_SOURCE_ERR | FI_AV_USER_ID)
 /* Flags of operations that may stand in op_flags. */
 #define LEVELS                                                                                     \
 	(FI_INJECT_COMPLETE | FI_TRANSMIT_COMPLETE | FI_DELIVERY_COMPLETE | FI_MATCH_COMPLETE)
@@ -129,6 +129,7 @@ struct domain {
 	/* regions: by a hash of their keys */
 	struct link regions[REGION_CHAINS];
 	uint32_t region_count;
+	struct link counters; /* that regions are bound to */
 	bool basic;    /* FI_MR_BASIC: the provider chooses keys, and offsets are addresses */
 	struct eq *eq; /* of registrations; NULL: none */
 	bool roused;   /* threads that sleep at endpoints are woken when it is given */
@@ -222,6 +223,7 @@ struct counter {
 	uint64_t seen_value, seen_errors; /* as the program has read them */
 	uint64_t ends;                    /* of operations, counted in either */
 	uint64_t polled;                  /* `ends` when the program set the counter last */
+	struct link link;                 /* of the domain's that regions are bound to */
 };
 
 /* An endpoint's place in a queue or a counter. */
@@ -234,8 +236,22 @@ struct binding {
 	struct counter *counter; /* NULL: none */
 };
 
+/* The place of an endpoint in a counter of regions. */
+struct shared {
+	struct binding binding; /* first */
+	struct link link;       /* of the endpoint's */
+};
+
 /* What operations are counted as. */
-enum { COUNT_SEND, COUNT_RECV, COUNT_READ, COUNT_WRITE, COUNTS };
+enum {
+	COUNT_SEND,
+	COUNT_RECV,
+	COUNT_READ,
+	COUNT_WRITE,
+	COUNT_REMOTE_READ,
+	COUNT_REMOTE_WRITE,
+	COUNTS
+};
 
 enum peer_state {
 	PEER_FREE,
@@ -300,6 +316,7 @@ struct endpoint {
 	struct av *av;
 	struct eq *eq;
 	struct binding tx, rx, counts[COUNTS];
+	struct link shared; /* its places in counters of regions */
 	uint64_t caps;
 	uint32_t tx_size, rx_size;
 	bool enabled, closing;
@@ -431,7 +448,15 @@ int counter_open(struct fid_domain *domain, struct fi_cntr_attr *attr, struct fi
 	void *context);
 /* An operation has ended. NULL: nobody counts. */
 void counter_ended(struct counter *counter, bool failed);
+/* So many have, well and in errors. */
+void counter_grow(struct counter *counter, uint64_t values, uint64_t errors);
 int counter_arm(struct counter *counter); /* fi_trywait() */
+/* A region is bound to a counter: reads of it drive all endpoints that count accesses to regions.
+ * Returns false if there are no descriptors or no memory. */
+bool counter_share(struct counter *counter);
+/* The same for an endpoint that comes later; and one goes. */
+bool counters_join(struct endpoint *endpoint);
+void counters_part(struct endpoint *endpoint);
 
 /* --- wait.c: the domain's lock is held */
 
@@ -462,6 +487,12 @@ int poll_open(struct fid_domain *domain, struct fi_poll_attr *attr, struct fid_p
 int endpoint_open(
 	struct fid_domain *domain, struct fi_info *info, struct fid_ep **endpoint, void *context);
 void endpoint_progress(struct endpoint *endpoint);
+void binding_init(struct binding *binding, struct endpoint *endpoint);
+/* Does it count what peers do to its regions? */
+static inline bool endpoint_tallies(const struct endpoint *endpoint)
+{
+	return endpoint->remote && endpoint->caps & FI_RMA_EVENT;
+}
 /* FI_FENCE: has all ended that was posted to the process of an address? Makes progress if not. The
  * fenced operation is refused until then (-FI_EAGAIN), so nothing that follows it overtakes. */
 bool endpoint_is_clear(struct endpoint *endpoint, fi_addr_t address);

@@ -204,7 +204,7 @@ static void a_counter_is_bound_once_for_each_kind(void **state)
 	counter_open(FI_WAIT_NONE, &counter);
 	assert_ok(fi_endpoint(domain, info, &ep, NULL));
 	assert_int_equal(fi_ep_bind(ep, &counter->fid, 0), -FI_EBADFLAGS);
-	assert_int_equal(fi_ep_bind(ep, &counter->fid, FI_REMOTE_WRITE), -FI_EBADFLAGS);
+	assert_int_equal(fi_ep_bind(ep, &counter->fid, FI_MULTI_RECV), -FI_EBADFLAGS);
 	assert_ok(fi_ep_bind(ep, &counter->fid, FI_SEND | FI_RECV));
 	assert_int_equal(fi_ep_bind(ep, &counter->fid, FI_RECV), -FI_EINVAL);
 	assert_int_equal(fi_close(&counter->fid), -FI_EBUSY);

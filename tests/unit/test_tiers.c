@@ -7,7 +7,7 @@
 
 #include <base/handle.h>
 #include <engine/amo.h>
-#include <engine/outcome.h>
+#include <engine/tally.h>
 
 #include "fake_transport.h"
 #include "rig.h"
@@ -775,7 +775,7 @@ static enum answer rank_ended(struct rig *space, uint32_t rank)
 	return rig_ask(space, &command);
 }
 
-/* A rank has ended when none of its messages is kept, or under way. */
+/* A rank has ended when none of its messages is kept, or under access. */
 static void rank__has_ended_with_its_last_message(void **state)
 {
 	struct fake_target *target = *state;
@@ -892,6 +892,83 @@ static void fetch__answers_what_it_found_and_keeps_that_until_the_answer_is_done
 	}
 	assert_int_equal(pool_taken(&target->rig->engine->copies), 0);
 	assert_true(target->rig->engine->copies.made <= COPIES_CHUNK);
+}
+
+/* What a tally has counted is told once, until it is taken. */
+static void tally__counts_what_is_wanted_by_what_it_does(void **state)
+{
+	struct fake_target *target = *state;
+	struct queue *queue = segment_queue(target->space->segment, handle_index(target->queue));
+	struct tally tally = {.wanted = 1u << TALLY_CHANGES | 1u << TALLY_WRITES};
+	static uint64_t words[16];
+	const struct {
+		unsigned kind, amo;
+		uint64_t value;
+	} requests[] = {
+		{MESSAGE_STORE, 0, TALLY_READS},
+		{MESSAGE_LOAD, 0, 0},
+		{MESSAGE_ATOMIC, message_amo(AMO_SUM, AMO_UINT64), TALLY_READS},
+		{MESSAGE_FETCH, message_amo(AMO_SUM, AMO_UINT64), 0},
+		{MESSAGE_FETCH, message_amo(AMO_SUM, AMO_UINT64), TALLY_READS},
+		{MESSAGE_FETCH, message_amo(AMO_SWAP, AMO_UINT64), TALLY_WRITES},
+		{MESSAGE_FETCH, message_amo(AMO_SUM, AMO_UINT64), UINT64_MAX},
+	};
+
+	rig_append(target->space, &(struct rig_tier){.start = words,
+					  .length = sizeof(words),
+					  .bits = 5,
+					  .log = ~0u,
+					  .options = BOTH,
+					  .user = (uintptr_t)&tally,
+					  .counts = TIER_BIT(TIER_PUT) | TIER_BIT(TIER_GET) |
+						    TIER_BIT(TIER_ATOMIC) | TIER_BIT(TIER_FETCH),
+					  .flags = ATTACHMENT_TALLY});
+	for (unsigned round = 1; round <= 2; round++) {
+		for (unsigned i = 0; i < sizeof(requests) / sizeof(requests[0]); i++) {
+			struct message_header header = request(requests[i].kind, 8);
+
+			header.detail = (uint16_t)requests[i].amo;
+			header.value = requests[i].value;
+			fake_deliver(
+				RIG_PEER, &header, words, requests[i].kind == MESSAGE_LOAD ? 0 : 8);
+			fake_finish(fake_next(), TRANSPORT_OK);
+		}
+		assert_ptr_equal(outcomes_take(queue), &tally);
+		assert_null(tally.outcome.next);
+		assert_null(outcomes_take(queue));
+		tally_taken(&tally);
+		assert_int_equal(tally.successes[TALLY_CHANGES], 2 * round);
+		assert_int_equal(tally.successes[TALLY_READS], 0);
+		assert_int_equal(tally.successes[TALLY_WRITES], 3 * round);
+	}
+	rig_no_event(target->space, target->queue);
+}
+
+static void tally__counts_failures_and_nothing_that_is_refused(void **state)
+{
+	struct fake_target *target = *state;
+	struct queue *queue = segment_queue(target->space->segment, handle_index(target->queue));
+	struct message_header header = request(MESSAGE_STORE, 50);
+	struct tally tally = {.wanted = 1u << TALLY_WRITES | 1u << TALLY_READS};
+	struct fake_arrival *arrival;
+
+	append(target, (struct rig_tier){.bits = 5,
+			       .options = BOTH & ~REGION_GET,
+			       .log = ~0u & ~TIER_BIT(TIER_LINK),
+			       .user = (uintptr_t)&tally,
+			       .counts = TIER_BIT(TIER_PUT) | TIER_BIT(TIER_GET),
+			       .flags = ATTACHMENT_TALLY});
+	arrival = fake_begin(RIG_PEER, &header, 50);
+	assert_null(outcomes_take(queue));
+	fake_end(arrival, TRANSPORT_DEAD);
+	assert_ptr_equal(outcomes_take(queue), &tally);
+	tally_taken(&tally);
+	assert_int_equal(tally.failures[TALLY_WRITES], 1);
+	assert_int_equal(tally.successes[TALLY_WRITES], 0);
+	header = request(MESSAGE_LOAD, 8);
+	arrive(&header);
+	expect_answer(MESSAGE_LOADED, TIER_OPERATION, 0, 0, 0);
+	assert_null(outcomes_take(queue));
 }
 
 /* The greedy peer's requests would use up the last quarter of the copies; another peer's are
@@ -1038,6 +1115,8 @@ int main(void)
 		test(rank__has_ended_with_its_last_message),
 		test(counter__is_set_added_to_and_freed),
 		test(fetch__answers_what_it_found_and_keeps_that_until_the_answer_is_done),
+		test(tally__counts_what_is_wanted_by_what_it_does),
+		test(tally__counts_failures_and_nothing_that_is_refused),
 		test(copies__of_a_peer_that_has_its_share_are_left_to_others),
 		test(fetch__of_one_element_has_its_operand_before_its_source),
 		test(atomics__of_hostile_peers_are_counted_and_have_no_effect),
