@@ -445,8 +445,9 @@ static const char *open_text(mx_return_t code)
 	switch (code) {
 	case MX_BUSY:
 		return "an endpoint of this id is open on this board, in this program or another; "
-		       "use another id or MX_ANY_ENDPOINT, or, on a network interface, give each "
-		       "program a PTL_MX_HOSTNAME and a PTL_NID of its own";
+		       "use another id or MX_ANY_ENDPOINT, or make each program a host of its own: "
+		       "one by PTL_IFACE_NAME=udp:127.0.0.1 PTL_MX_HOSTNAME=127.0.0.1, the other "
+		       "by PTL_IFACE_NAME=udp:127.0.0.2 PTL_MX_HOSTNAME=127.0.0.2, see mx(7)";
 	case MX_NO_RESOURCES:
 		return "there is not enough memory, or the process has 32 endpoints; close some";
 	case MX_BAD_PARAM_NAME:

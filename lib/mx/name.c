@@ -6,7 +6,7 @@
  *     this host's boards     under PTL_MX_HOSTNAME or the system's name. All processes of a node
  *                            have its node id, so they are found here, too
  *     the file PTL_MX_HOSTS  lines "NAME NID"
- *     DNS                    with PTL_ENCAP=udp, where a node id is an IPv4 address: board 0 only
+ *     DNS                    where a node id is an IPv4 address: board 0 only. An address is a name
  *     the network            of each board without PTL_ENCAP=udp: an endpoint answers for its host
  *                            (transport/name.c), if its id is below NAMED_IDS
  */
@@ -214,12 +214,17 @@ static bool dns_search(struct search *search)
 {
 	const struct addrinfo wanted = {.ai_family = AF_INET, .ai_socktype = SOCK_DGRAM};
 	struct addrinfo *found, *next;
+	struct in_addr numeric;
 	char host[NI_MAXHOST];
 
 	if (search->board != 0 || search->length >= sizeof(host) || !nodes_are_addresses())
 		return false;
 	memcpy(host, search->host, search->length);
 	host[search->length] = '\0';
+	if (inet_pton(AF_INET, host, &numeric) == 1) {
+		search->nid = ntohl(numeric.s_addr);
+		return true;
+	}
 	if (getaddrinfo(host, NULL, &wanted, &found) != 0)
 		return false;
 	for (next = found; next; next = next->ai_next) {

@@ -76,8 +76,12 @@ class Hello(programs.Case):
         done = programs.run("examples/pingpong_mx", **node)
         self.assertEqual(done.returncode, 255)
         self.assertIn("an endpoint of this id is open on this board", done.stderr)
-        self.assertIn("give each program a PTL_MX_HOSTNAME and a PTL_NID of its own", done.stderr)
         self.assertNotIn("PTL_PID_ANY", done.stderr)
+        hosts = re.findall(r"(PTL_\w+)=(\S+) (PTL_\w+)=(\S+?)[,\s]", done.stderr.replace("127.0.0.", self.all_users().rsplit(".", 1)[0] + "."))
+        self.assertEqual(len(hosts), 2)
+        for port, interface, hostname, host in hosts:
+            self.await_line(self.start("examples/pingpong_mx", **{port: interface, hostname: host}), f"{host}:0")
+        self.expect_success(programs.run("examples/pingpong_mx", f"{hosts[1][3]}:0", PTL_IFACE_NAME=f"udp:{self.all_users()}"))
 
     def test_a_greeting_that_nobody_takes_is_told(self):
         self.server()

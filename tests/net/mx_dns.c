@@ -34,6 +34,8 @@ int main(void)
 	check(nic_id_of("alpha") == own);
 	check(nic_id_of("beta") == own + 2);
 	check(nic_id_of("Beta.Example.Org:0") == own + 2);
+	check(nic_id_of("10.0.0.7:0") == own + 2);
+	check(nic_id_of("127.0.0.9") == own - 0x0a000005 + 0x7f000009);
 	check(nic_id_of("beta:1") == 0);
 	check(nic_id_of("delta") == 0);
 	check(nic_id_of("localhost") == 0);
