@@ -88,7 +88,7 @@ uint64_t setting_number_item(enum setting setting, unsigned n, uint64_t fallback
 /* An address and the length of its prefix; false when the item is empty. */
 bool setting_subnet_item(enum setting setting, unsigned n, uint32_t *address, uint8_t *prefix);
 /* The first and the last UDP port of a range. */
-void setting_range(enum setting setting, uint16_t *first, uint16_t *last);
+void setting_range(enum setting setting, uint16_t *first, uint16_t *last) CORE_API(setting_range);
 /* Are the node ids of interface n, and of those that it meets, IPv4 addresses? */
 bool setting_nodes_are_addresses(unsigned n) CORE_API(setting_nodes_are_addresses);
 bool setting_is(enum setting setting, const char *choice);

@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <base/log.h>
+
 #define COUNT_FIRST 64
 #define COUNT_MAX   (UINT32_C(1) << 24)
 
@@ -72,30 +74,48 @@ uint32_t av_find(const struct av *av, struct process process, uint32_t life, uin
 	return index;
 }
 
-/* 0, or why this domain's endpoints reach no such address. */
+static const char *mismatch(const struct domain *domain, const struct address *address)
+{
+	if (address->kind != domain->kind)
+		return "is on another kind of network: set PTL_IFACE_NAME and PTL_ENCAP alike on "
+		       "all hosts";
+	if (address->place == domain->place)
+		return NULL;
+	switch (address->kind) {
+	case ADDRESS_NODE:
+		return "is on another machine, and a node has one: set PTL_IFACE_NAME to an "
+		       "interface, or to udp";
+	case ADDRESS_ETHERNET_UDP:
+		return "uses another UDP port: set PTL_UDP_PORT alike on all hosts";
+	case ADDRESS_UDP:
+		return "uses another range of UDP ports, or the other one of IPv4 and IPv6: set "
+		       "PTL_UDP_PORTS and PTL_HOSTS alike on all hosts, and PTL_IFACE_NAME to udp "
+		       "or to addresses of one kind";
+	default:
+		return NULL;
+	}
+}
+
+/* 0, or why this domain's endpoints reach no such address. The first one is said on standard error
+ * as well: what the program does then, such as to end, says nothing of it. */
 static int address_check(const struct av *av, const struct address *address)
 {
+	static _Atomic bool told;
+	const char *why;
+
 	if (memcmp(address->magic, ADDRESS_MAGIC, sizeof(address->magic)) != 0 ||
 		address->version != ADDRESS_VERSION) {
 		WARN(AV, "an address is not one of this provider's fi_getname(), or of another "
 			 "release\n");
 		return FI_EINVAL;
 	}
-	if (address->kind != av->domain->kind) {
-		WARN(AV,
-			"process %u:%u is on another kind of network: set PTL_IFACE_NAME and "
-			"PTL_ENCAP alike on all hosts\n",
-			address->nid, address->pid);
-		return FI_EHOSTUNREACH;
-	}
-	if (address->kind == ADDRESS_NODE && address->place != av->domain->place) {
-		WARN(AV,
-			"process %u:%u is on another machine, and a node has one: set "
-			"PTL_IFACE_NAME to an interface, or to udp\n",
-			address->nid, address->pid);
-		return FI_EHOSTUNREACH;
-	}
-	return 0;
+	why = mismatch(av->domain, address);
+	if (!why)
+		return 0;
+	WARN(AV, "process %u:%u %s\n", address->nid, address->pid, why);
+	if (!atomic_exchange(&told, true))
+		log_warning("libfabric's peer %u:%u %s", address->nid, address->pid, why);
+	return FI_EHOSTUNREACH;
 }
 
 /* Puts an address at the first free index that is not below *index. */

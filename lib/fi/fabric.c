@@ -11,6 +11,7 @@
 
 #include <base/clock.h>
 #include <base/futex.h>
+#include <base/settings.h>
 #include <host/member.h>
 
 #define TURN MILLISECOND /* of the thread that makes progress for FI_PROGRESS_AUTO */
@@ -313,6 +314,26 @@ static int domain_bind(struct fid *fid, struct fid *bound, uint64_t flags)
 	return 0;
 }
 
+/* What all that reach each other have alike. */
+static uint32_t place_of(const struct domain *domain, const char *item)
+{
+	uint16_t first, last;
+
+	switch (domain->kind) {
+	case ADDRESS_NODE:
+		return member_place(item ? item : "");
+	case ADDRESS_ETHERNET_UDP:
+		return (uint32_t)setting_number(SETTING_UDP_PORT);
+	case ADDRESS_UDP:
+		setting_range(SETTING_UDP_PORTS, &first, &last);
+		/* The last one is the higher: turned round they are IPv6's. */
+		return setting_nodes_are_addresses(domain->device) ? (uint32_t)last << 16 | first
+								   : (uint32_t)first << 16 | last;
+	default:
+		return 0;
+	}
+}
+
 static struct fi_ops domain_fid_ops = FID_OPS(domain_close, domain_bind, regions_control);
 static struct fi_ops_domain domain_ops;
 
@@ -329,9 +350,7 @@ static int domain_open(
 		free(domain);
 		return -FI_EINVAL;
 	}
-	if (domain->kind == ADDRESS_NODE)
-		domain->place =
-			member_place(info->domain_attr->name ? info->domain_attr->name : "");
+	domain->place = place_of(domain, info->domain_attr->name);
 	domain_ops = none_domain;
 	domain_ops.av_open = av_open;
 	domain_ops.cq_open = cq_open;

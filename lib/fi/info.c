@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* info.c - fi_getinfo(): what is offered, from hints, PTL_IFACE_NAME and PTL_ENCAP alone. What is
- * not offered is -FI_ENODATA. Nothing is opened or asked; fi_fabric() tells what is wrong with a
- * setting. */
+/* info.c - fi_getinfo(): what is offered, from hints, PTL_IFACE_NAME, PTL_ENCAP and what a launcher
+ * says in the environment. What is not offered is -FI_ENODATA. Nothing is opened or asked;
+ * fi_fabric() tells what is wrong with a setting. */
 #include <fi/state.h>
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include <base/environment.h>
+#include <base/log.h>
 #include <base/settings.h>
+#include <job/launchers.h>
 
 #define PROTOCOL       (FI_PROV_SPECIFIC | 0x504653u)
 #define TAG_ALL        UINT64_C(0xaaaaaaaaaaaaaaaa) /* every bit */
@@ -293,6 +296,43 @@ static bool item_is_wanted(const char *item, const struct fi_info *hints)
 	       ((const struct address *)hints->dest_addr)->kind == item_kind(item);
 }
 
+/* --- jobs of several hosts */
+
+/* Was this provider chosen for the program? FI_PROVIDER, or mpirun --tune and --mca. */
+static bool is_chosen(void)
+{
+	static const char *const names[] = {"FI_PROVIDER", "OMPI_MCA_mca_base_envar_file_prefix",
+		"OMPI_MCA_mtl_ofi_provider_include"};
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		const char *value = environment_text(names[i]);
+
+		if (value && strstr(value, fi_postern.name))
+			return true;
+	}
+	return false;
+}
+
+#define CONFINED                                                                                   \
+	"this job has processes on several hosts, and PTL_IFACE_NAME=%s reaches those of one, so " \
+	"libfabric's provider postern is not offered: set PTL_IFACE_NAME to udp, or to a network " \
+	"interface such as eth1, for all (mpirun: -x PTL_IFACE_NAME=udp)"
+
+/* All processes of the job find this, so each does without the provider, as libraries that choose
+ * before their processes know of each other have to. One of them says so. */
+static bool item_is_confined(const char *item)
+{
+	static _Atomic bool told;
+	const struct launcher *launcher = launcher_find(false);
+
+	if (item_kind(item) < ADDRESS_NODE || !launcher->spread)
+		return false;
+	WARN(CORE, CONFINED "\n", item);
+	if (launcher->rank == 0 && is_chosen() && !atomic_exchange(&told, true))
+		log_warning(CONFINED, item);
+	return true;
+}
+
 int info_get(uint32_t version, const char *node, const char *service, uint64_t flags,
 	const struct fi_info *hints, struct fi_info **info)
 {
@@ -305,7 +345,7 @@ int info_get(uint32_t version, const char *node, const char *service, uint64_t f
 	if (node || service || (hints && !hints_are_offered(hints)))
 		return -FI_ENODATA;
 	for (unsigned n = 0; item_get(n, item); n++) {
-		if (!item_is_wanted(item, hints))
+		if (!item_is_wanted(item, hints) || item_is_confined(item))
 			continue;
 		*next = info_make(version, hints, item);
 		if (!*next) {

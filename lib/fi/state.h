@@ -100,8 +100,8 @@ struct address {
 	uint16_t unused;
 	uint32_t nid;
 	uint32_t pid;
-	uint32_t life;                     /* F5 */
-	uint32_t place;                    /* ADDRESS_NODE: which machine */
+	uint32_t life;  /* F5 */
+	uint32_t place; /* which machine; over UDP: what its ports are. Alike, or not reached */
 	uint8_t port[FRAME_ADDRESS_BYTES]; /* the MAC address of its port, a hint; zeros: none */
 	uint8_t rest[2];                   /* 0 */
 };

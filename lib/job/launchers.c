@@ -196,6 +196,24 @@ static bool torchrun_row(struct launcher *launcher)
 	return true;
 }
 
+/* --- hosts */
+
+/* Of two launchers inside each other the environment has the variables of both. */
+static bool spread_read(const struct launcher *launcher)
+{
+	uint32_t all, here, nodes;
+
+	if (launcher->kind == LAUNCHER_PMIX && variable_number("OMPI_COMM_WORLD_SIZE", &all) &&
+		strncmp(launcher->name_space, "slurm.", strlen("slurm.")) != 0)
+		return variable_number("OMPI_COMM_WORLD_LOCAL_SIZE", &here) && here < all;
+	if (launcher->kind == LAUNCHER_PMI && variable_number("MPI_LOCALNRANKS", &here))
+		return here < launcher->size;
+	return (launcher->kind == LAUNCHER_PMI || launcher->kind == LAUNCHER_PMIX) &&
+	       variable_number("SLURM_STEP_NUM_NODES", &nodes) && nodes > 1 &&
+	       variable_number("SLURM_STEP_NUM_TASKS", &all) &&
+	       (launcher->kind == LAUNCHER_PMIX || all == launcher->size);
+}
+
 /* --- the table */
 
 void launcher_read(struct launcher *launcher, bool lists)
@@ -204,6 +222,7 @@ void launcher_read(struct launcher *launcher, bool lists)
 	(void)(alone_row(launcher) || pmi_row(launcher) || pmix_row(launcher) ||
 		(lists && list_row(launcher)) || pmi_wrong_row(launcher) || srun_row(launcher) ||
 		mpirun_row(launcher) || torchrun_row(launcher));
+	launcher->spread = spread_read(launcher);
 }
 
 static struct launcher found[2];

@@ -23,6 +23,7 @@ struct launcher {
 	uint32_t rank;
 	uint32_t size;        /* LAUNCHER_PMIX: 0, the server knows it */
 	int socket;           /* LAUNCHER_PMI: to the launcher */
+	bool spread;          /* the job has processes on several hosts, and the launcher says so */
 	char name_space[256]; /* LAUNCHER_PMIX: of the job */
 	char why[512];        /* the error; "": there is none */
 };

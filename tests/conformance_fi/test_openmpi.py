@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 """test_openmpi.py PROVIDER - Debian's own Open MPI, which is not rebuilt, over the provider: programs of tests/clients on two ranks of a node, and
-a rank that is killed. Nothing else than the provider can carry them: the file that --tune names allows no other."""
+a rank that is killed. Open MPI is allowed nothing else that could carry them. Then a job that seems to have two hosts, which a node does not
+join: it goes on without the provider."""
 import os
 import pathlib
 import shutil
@@ -15,8 +16,11 @@ SOURCE = pathlib.Path(__file__).resolve().parents[2]
 LIMIT = 300  # s, of a job; generous, the cores may be busy
 # One-sided calls as reads, writes and atomic operations of libfabric. Open MPI's osc rdma (4.1.4) ends with a signal in MPI_Compare_and_swap over
 # btl ofi, also over libfabric's own provider sockets.
-WINDOWS = "--mca osc rdma --mca osc_rdma_btls ofi --mca btl self,ofi --mca btl_ofi_provider_include postern"
-JOBS = [("", "point", "quick"), ("", "collective", ""), ("", "several", "quick"), ("", "onesided", "quick"), (WINDOWS, "onesided", "noswap")]
+MESSAGES = "--mca pml cm --mca btl self"
+WINDOWS = "--mca pml cm --mca osc rdma --mca osc_rdma_btls ofi --mca btl self,ofi --mca btl_ofi_provider_include postern"
+JOBS = [(MESSAGES, "point", "quick"), (MESSAGES, "collective", ""), (MESSAGES, "several", "quick"), (MESSAGES, "onesided", "quick"),
+        (WINDOWS, "onesided", "noswap")]
+ASIDE = "this job has processes on several hosts, and PTL_IFACE_NAME=node:"
 ENDLESS = r"""#include <mpi.h>
 #include <stdio.h>
 
@@ -39,17 +43,26 @@ def mpirun(directory, environment, *words):
     return ["mpirun.openmpi", "--oversubscribe", "--tune", "postern", *words[:-1], "-n", "2", *words[-1]], {"cwd": directory, "env": environment}
 
 
-def run(directory, environment, how, program, words):
-    command, options = mpirun(directory, environment, *how.split(), [f"./{program}", *words.split()])
+def run(directory, environment, how, words):
+    """What the job printed."""
+    command, options = mpirun(directory, environment, *how.split(), words)
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True, **options) as job:
         try:
             output = job.communicate(timeout=LIMIT)[0]
         except subprocess.TimeoutExpired:
             os.killpg(job.pid, signal.SIGKILL)
-            sys.exit(f"{program} hangs: {job.communicate()[0]}")
+            sys.exit(f"{words} hangs: {job.communicate()[0]}")
     if job.returncode != 0:
-        sys.exit(f"{program} {words} {how}: exit code {job.returncode}\n{output}")
-    print(f"{program} {words} {how}: passed")
+        sys.exit(f"{words} {how}: exit code {job.returncode}\n{output}")
+    print(f"{words} {how}: passed")
+    return output
+
+
+def step_aside(directory, environment):
+    """As mpirun says it to a rank of two hosts. One rank tells which setting to change."""
+    output = run(directory, environment, "", ["sh", "-c", "OMPI_COMM_WORLD_LOCAL_SIZE=1 exec ./point quick"])
+    if output.count(ASIDE) != 1:
+        sys.exit(f"a job of two hosts over a node: {output}")
 
 
 def children(pid):
@@ -59,7 +72,7 @@ def children(pid):
 
 def kill_a_rank(directory, environment):
     """The job ends, and says so."""
-    command, options = mpirun(directory, environment, ["./endless"])
+    command, options = mpirun(directory, environment, *MESSAGES.split(), ["./endless"])
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True, **options) as job:
         try:
             end = time.monotonic() + LIMIT
@@ -92,7 +105,8 @@ def main():
         for source in [SOURCE / f"tests/clients/{name}.c" for name in sorted({name for _, name, _ in JOBS})] + [pathlib.Path(directory, "endless.c")]:
             subprocess.run(["mpicc.openmpi", "-O2", "-o", f"{directory}/{source.stem}", source], check=True, timeout=LIMIT)
         for how, program, words in JOBS:
-            run(directory, environment, how, program, words)
+            run(directory, environment, how, [f"./{program}", *words.split()])
+        step_aside(directory, environment)
         kill_a_rank(directory, environment)
 
 

@@ -181,6 +181,42 @@ static void launcher__of_nested_ones_the_inner_one_counts(void **state)
 	}
 }
 
+/* As Debian's launchers were seen to say it. */
+static void launcher__says_whether_a_job_is_on_several_hosts(void **state)
+{
+	static const char *const spread[] = {
+		PMIX_MPIRUN "PMIX_RANK=1 OMPI_COMM_WORLD_SIZE=4 OMPI_COMM_WORLD_LOCAL_SIZE=3",
+		PMIX_SLURM "PMIX_RANK=1 SLURM_STEP_NUM_TASKS=2 SLURM_STEP_NUM_NODES=2",
+		PMIX_SLURM "PMIX_RANK=1 SLURM_STEP_NUM_TASKS=2 SLURM_STEP_NUM_NODES=2 "
+			   "OMPI_COMM_WORLD_SIZE=1 OMPI_COMM_WORLD_LOCAL_SIZE=1",
+		OPEN "PMI_RANK=1 PMI_SIZE=2 MPI_LOCALNRANKS=1",
+		OPEN "PMI_RANK=1 PMI_SIZE=2 SLURM_STEP_NUM_TASKS=2 SLURM_STEP_NUM_NODES=2",
+	};
+	static const char *const together[] = {
+		PMIX_MPIRUN "PMIX_RANK=1 OMPI_COMM_WORLD_SIZE=2 OMPI_COMM_WORLD_LOCAL_SIZE=2",
+		PMIX_MPIRUN "PMIX_RANK=1 OMPI_COMM_WORLD_SIZE=2",
+		/* mpirun starts its daemons by srun */
+		PMIX_MPIRUN "PMIX_RANK=1 OMPI_COMM_WORLD_SIZE=2 OMPI_COMM_WORLD_LOCAL_SIZE=2 "
+			    "SLURM_STEP_NUM_TASKS=2 SLURM_STEP_NUM_NODES=2",
+		PMIX_SLURM "PMIX_RANK=1 SLURM_STEP_NUM_TASKS=2 SLURM_STEP_NUM_NODES=1",
+		OPEN "PMI_RANK=1 PMI_SIZE=2 MPI_LOCALNRANKS=2",
+		/* postern-run inside a step of Slurm's */
+		OPEN "PMI_RANK=1 PMI_SIZE=2 SLURM_STEP_NUM_TASKS=4 SLURM_STEP_NUM_NODES=2",
+		OPEN "PMI_RANK=1 PMI_SIZE=2",
+		"OMPI_COMM_WORLD_SIZE=2 OMPI_COMM_WORLD_LOCAL_SIZE=1 PTL_JOB=alone",
+		"SLURM_STEP_NUM_TASKS=2 SLURM_STEP_NUM_NODES=2",
+		"",
+	};
+
+	(void)state;
+	for (unsigned i = 0; i < COUNT(spread); i++)
+		if (!read_in(spread[i], false).spread)
+			fail_msg("in \"%s\" there are several hosts", spread[i]);
+	for (unsigned i = 0; i < COUNT(together); i++)
+		if (read_in(together[i], false).spread)
+			fail_msg("in \"%s\" there is one host", together[i]);
+}
+
 static void launcher__that_cannot_be_used_is_an_error(void **state)
 {
 	(void)state;
@@ -238,6 +274,7 @@ int main(void)
 		cmocka_unit_test(launcher__a_process_that_is_alone_on_purpose_is_no_rank),
 		cmocka_unit_test(launcher__each_is_recognised),
 		cmocka_unit_test(launcher__of_nested_ones_the_inner_one_counts),
+		cmocka_unit_test(launcher__says_whether_a_job_is_on_several_hosts),
 		cmocka_unit_test(launcher__that_cannot_be_used_is_an_error),
 		cmocka_unit_test(launcher__environment_that_makes_no_sense_is_an_error),
 		cmocka_unit_test(launcher__is_found_once),
