@@ -32,6 +32,7 @@ enum command_kind {
 	/* posted; entry, region and attachment of this index are filled in; to portal. other: 1: to
 	 * the head of its list */
 	COMMAND_APPEND,
+	COMMAND_RECEIVE, /* posted; to a space of two-sided messages (letters.h) */
 	/* posted; 2 to 4 lines: a COMMAND_CALL, COUNTER_SET, COUNTER_ADD, WITHDRAW or ASK of
 	 * `lines` lines begins at the second one, and is carried out when the sum of the counter of
 	 * this index and generation has reached `other`. One that has an answer gives none */
@@ -56,6 +57,9 @@ enum command_kind {
 	 * Three lines: struct search_lines; in object.portal */
 	COMMAND_SEARCH,
 	COMMAND_WITHDRAW, /* answered: the entry is unlinked. OK, GONE, PENDING */
+	/* answered: the receive whose outcome is at the address `other` has left. OK; GONE: it has
+	 * a message */
+	COMMAND_RECEIVE_WITHDRAW,
 	/* answered: no call begins at the region any more, and it is freed with the last one. OK,
 	 * GONE */
 	COMMAND_REGION_RELEASE,
@@ -125,6 +129,8 @@ static_assert(sizeof(struct call_line) <= RING_BYTES, "one line");
 
 /* Of COMMAND_PORTAL_OPEN. */
 enum { POSITION_DISABLED = 1, POSITION_STRANGERS };
+/* Of COMMAND_RECEIVE. */
+enum { RECEIVE_PIECE, RECEIVE_VECTOR };
 /* In a message to a space with ranks: the sender has none. */
 #define RANK_NONE UINT32_MAX
 /* Of a name: COMMAND_MAP. */
@@ -183,7 +189,7 @@ enum call_want {
 struct command {
 	uint8_t kind;
 	union {
-		uint8_t position; /* ENTRY_ATTACH, ENTRY_INSERT */
+		uint8_t position; /* ENTRY_ATTACH, ENTRY_INSERT, RECEIVE */
 		/* PUT: one operation was taken from the gate's threshold; false when that is
 		 * infinite */
 		uint8_t taken;
@@ -206,6 +212,14 @@ struct command {
 			 * test queue, 0: none */
 			uint64_t other;
 		} object;
+		struct {
+			uint64_t bits, ignore;
+			uint64_t start; /* an address; RECEIVE_VECTOR: of a struct map_vector */
+			uint64_t length;
+			uint64_t outcome; /* address of a struct outcome */
+			uint32_t peer;    /* rank, or UINT32_MAX: any */
+			uint32_t portal;
+		} receive;
 		struct {
 			uint32_t index;
 			uint32_t generation;

@@ -12,6 +12,7 @@
 #include <engine/access.h>
 #include <engine/amo.h>
 #include <engine/call.h>
+#include <engine/letters.h>
 #include <engine/tier_entry.h>
 #include <engine/tiers.h>
 #include <engine/tracing.h>
@@ -197,6 +198,8 @@ static void command_tiers(struct space *space, const struct command *command)
 {
 	if (command->kind == COMMAND_APPEND)
 		tiers_append(space, command);
+	else if (command->kind == COMMAND_RECEIVE && space->two_sided)
+		letters_post(space, command);
 	else if (command->kind == COMMAND_TRIGGER)
 		triggered_keep(space, (const struct long_command *)(const void *)command);
 	else
@@ -231,6 +234,7 @@ static void command_space(struct space *space, const struct command *command)
 		return;
 	case COMMAND_CALL:
 	case COMMAND_APPEND:
+	case COMMAND_RECEIVE:
 	case COMMAND_TRIGGER:
 		if (space->kind == SPACE_TIERS)
 			command_tiers(space, command);
@@ -541,6 +545,21 @@ bool engine_append(struct engine *engine, uint32_t number, const struct command 
 	tiers_append(engine->spaces[number], append);
 	triggered_settle(engine);
 	push(engine);
+	return true;
+}
+
+/* Most receives begin nothing that another process or thread waits for. */
+bool engine_receive(struct engine *engine, uint32_t number, const struct command *receive)
+{
+	owner_check(&engine->owner);
+	if (engine_posted(engine))
+		return false;
+	engine_count(engine, commands);
+	engine_announce(engine);
+	if (!letters_post(engine->spaces[number], receive))
+		engine_ring(engine);
+	if (engine->owes)
+		push(engine);
 	return true;
 }
 

@@ -108,6 +108,9 @@ bool engine_call(struct engine *engine, uint32_t space, const struct move *move,
  * posted before. */
 bool engine_append(struct engine *engine, uint32_t space, const struct command *append)
 	CORE_API(engine_append);
+/* The same for a COMMAND_RECEIVE. */
+bool engine_receive(struct engine *engine, uint32_t space, const struct command *receive)
+	CORE_API(engine_receive);
 /* ns until engine_poll() must run again if no frame and no command comes. */
 uint64_t engine_deadline(const struct engine *engine);
 /* Takes the commands that are there, and then transport_await(). */

@@ -18,6 +18,7 @@
 #include <base/handle.h>
 #include <engine/amo.h>
 #include <engine/call.h>
+#include <engine/letters.h>
 #include <engine/lists.h>
 #include <engine/tiers.h>
 #include <engine/triggered.h>
@@ -556,7 +557,9 @@ void incoming_whole(void *context, struct process from, const void *bytes, uint3
 		const struct message_header copy =
 			header; /* so that the original stays in registers */
 
-		if (copy.kind == MESSAGE_STORE && space && space->kind == SPACE_TIERS) {
+		if (copy.kind == MESSAGE_STORE && space && space->two_sided) {
+			letters_store(space, from, &copy, data);
+		} else if (copy.kind == MESSAGE_STORE && space && space->kind == SPACE_TIERS) {
 			tiers_store(space, from, &copy, data);
 			triggered_settle(engine);
 		} else {
@@ -574,7 +577,10 @@ static void message_begin(struct space *space, struct process from,
 		put_begin(space, from, header, record, inbound);
 		break;
 	case MESSAGE_STORE:
-		tiers_store_begin(space, from, header, record, inbound);
+		if (space->two_sided)
+			letters_store_begin(space, from, header, record, inbound);
+		else
+			tiers_store_begin(space, from, header, record, inbound);
 		break;
 	case MESSAGE_LOADED:
 		call_loaded_begin(space, from, header, record, inbound);
@@ -654,6 +660,8 @@ void incoming_end(void *context, void *inbound_context, enum transport_fail why)
 		reply_end(context, operation, why);
 	else if (operation->kind == OPERATION_CALL)
 		call_placed(operation, why);
+	else if (operation_is_letter(operation))
+		letters_stored(context, operation, why);
 	else if (operation->space->kind == SPACE_TIERS)
 		tiers_stored(context, operation, why);
 	else

@@ -29,24 +29,6 @@ static inline void outcome_publish(
 	engine_touch(space, queue);
 }
 
-/* A store has come to an entry with ATTACHMENT_OUTCOME. */
-static inline void outcome_placed(struct space *space, const struct region *region,
-	enum tier_verdict verdict, const struct account *account)
-{
-	struct outcome *outcome = (struct outcome *)(uintptr_t)region->user;
-	struct queue *queue = region_queue(region);
-
-	if (!queue || space->closing)
-		return;
-	outcome->verdict = (uint8_t)verdict;
-	outcome->peer = account->nid;
-	outcome->bits = account->match_bits;
-	outcome->value = account->value;
-	outcome->requested = account->requested;
-	outcome->offset = account->offset;
-	outcome_publish(space, queue, outcome);
-}
-
 /* A store with WANT_OUTCOME has been answered, or will not be. */
 static inline void outcome_answered(
 	struct space *space, const struct region *region, const struct call_state *call)

@@ -45,7 +45,9 @@ static void layout_make(const struct segment_limits *limits, struct layout *layo
 	layout->portals = layout_take(&end, limits->portals * sizeof(struct portal));
 	layout->access = layout_take(&end, limits->access * sizeof(struct access_entry));
 	layout->regions = layout_take(&end, limits->regions * sizeof(struct region));
-	layout->matches = layout_take(&end, limits->entries * sizeof(struct match_entry));
+	/* those of receives come behind */
+	layout->matches = layout_take(
+		&end, ((size_t)limits->entries + limits->receives) * sizeof(struct match_entry));
 	layout->entries = layout_take(&end, limits->entries * sizeof(struct entry));
 	layout->queues = layout_take(&end, limits->queues * sizeof(struct queue));
 	layout->attachments = layout_take(

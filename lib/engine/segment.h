@@ -63,6 +63,7 @@ struct segment_limits {
 	/* SPACE_TIERS: 0 for others */
 	uint32_t counters;
 	uint32_t unexpected; /* headers of messages that the second tier took */
+	uint32_t receives;   /* that are posted at a time (letters.h) */
 	/* The first of the regions belong to the entries of the same index, so many; the free
 	 * list has those behind them, and counts from there. SPACE_TIERS: as many as there are
 	 * entries; 0 for others. */
@@ -252,12 +253,9 @@ static inline uint64_t offset_step(uint64_t unit, uint64_t length, uint64_t room
 #define ATTACHMENT_GROWS    8
 #define ATTACHMENT_UNLINKED 16 /* the poll core's: UNLINK has been logged */
 #define ATTACHMENT_HERE     32 /* of a search: for what has arrived (unexpected.h, U5) */
-/* with ONCE, in the first tier: `user` is a struct outcome, which is told of a store instead of a
- * PUT event */
-#define ATTACHMENT_OUTCOME 64
 /* `user` is a struct tally (tally.h), which counts what `counts` says instead of a counter */
-#define ATTACHMENT_TALLY   128
-#define ATTACHMENT_OPTIONS (15 | ATTACHMENT_OUTCOME | ATTACHMENT_TALLY)
+#define ATTACHMENT_TALLY   64
+#define ATTACHMENT_OPTIONS (15 | ATTACHMENT_TALLY)
 
 /* Whom an access control entry admits (access.h), the poll core's: what a message must bring, and
  * ones where that counts. */
@@ -396,7 +394,8 @@ enum { WATCH_NONE, WATCH_RAISED, WATCH_LOWERING, WATCH_ARMED };
 struct outcome {
 	uint8_t kind; /* the program's */
 	uint8_t verdict, tier;
-	uint32_t peer; /* rank */
+	uint32_t peer;  /* rank */
+	uint32_t place; /* of a receive that is posted (letters.h); the poll core's */
 	uint64_t bits, value, requested, moved, offset;
 	struct outcome *next;
 };

@@ -12,6 +12,7 @@
 
 #include <base/log.h>
 #include <engine/access.h>
+#include <engine/letters.h>
 #include <engine/triggered.h>
 #include <engine/unexpected.h>
 
@@ -52,7 +53,7 @@ static bool lists_create(struct space *space)
 
 	space->entries = (struct match_table){
 		.base = segment_match(segment, 0),
-		.count = segment->limits.entries,
+		.count = segment->limits.entries + segment->limits.receives,
 	};
 	space->list_count = segment->limits.portals * (space->kind == SPACE_TIERS ? TIERS : 1);
 	space->lists = calloc(space->list_count, sizeof(*space->lists));
@@ -62,15 +63,17 @@ static bool lists_create(struct space *space)
 		return false;
 	for (uint32_t i = 0; i < space->list_count; i++)
 		match_list_init(&space->lists[i]);
-	return space->kind != SPACE_TIERS || unexpected_open(space);
+	return space->kind != SPACE_TIERS || (unexpected_open(space) && letters_open(space));
 }
 
 static void space_free(struct space *space)
 {
 	for (uint32_t i = 0; i < space->list_count; i++)
 		match_list_clear(&space->lists[i]);
-	if (space->kind == SPACE_TIERS)
+	if (space->kind == SPACE_TIERS) {
 		unexpected_close(space);
+		letters_close(space);
+	}
 	free(space->lists);
 	free(space->unmatched);
 	free(space->portals);

@@ -100,6 +100,7 @@ struct operation {
 	struct link link;        /* SERVE, GET, PUT: in engine.serving, .waiting, .sending */
 	struct operation *next;  /* PUT: in engine.begun. NOTICE: in engine.late */
 	uint32_t kept;           /* RECEIVE, SERVE, SPACE_TIERS: its header, or KEPT_NONE */
+	struct outcome *receive; /* RECEIVE without a region: letters.h */
 };
 
 /* Data that an event with TIER_LENT tells of (unexpected.h, U6): the program's until it says that
@@ -148,6 +149,9 @@ struct space {
 	uint32_t *arriving_of;         /* messages under way, by rank, then */
 	bool ranked;                   /* processes have ranks, which are indices in the map */
 	bool two_sided;                /* of two-sided messages (engine.h) */
+	struct posted *posted;         /* letters.c: receives by their places, */
+	uint32_t posted_free;          /* of which this is free, MATCH_NONE: none, */
+	uint32_t posted_made;          /* and so many were ever used */
 	const struct process *map;     /* the front end's; NULL: it is not set */
 	uint32_t map_count;
 	const uint32_t *names; /* of the processes of the map; NULL: a cookie is a rank */

@@ -25,6 +25,7 @@
 #include <engine/access.h>
 #include <engine/amo.h>
 #include <engine/delivery.h>
+#include <engine/letters.h>
 #include <engine/logging.h>
 #include <engine/outcome.h>
 #include <engine/portal.h>
@@ -350,8 +351,6 @@ static ALWAYS_INLINE void request_end(struct space *space, struct region *region
 		};
 
 		tier_log(space, region_queue(region), &news, account);
-	} else if (attachment->flags & ATTACHMENT_OUTCOME) {
-		outcome_placed(space, region, verdict, account);
 	}
 	entry_settle(space, region);
 }
@@ -597,8 +596,7 @@ void tiers_amo(struct space *space, struct process from, const struct message_he
 		tiers_refuse(space->engine, from, header, verdict);
 }
 
-/* A message of a rank's begins (1) or is over (-1). */
-static void arriving_count(struct space *space, uint32_t rank, int more)
+void tiers_arriving(struct space *space, uint32_t rank, int more)
 {
 	if (rank < space->ranks)
 		space->arriving_of[rank] += (uint32_t)more;
@@ -617,7 +615,7 @@ static struct operation *request_begin(struct space *space, enum operation_kind 
 	operation->remote = header->operation;
 	operation->request_offset = find->placement.offset;
 	operation->account = account_of(find, header);
-	arriving_count(space, find->process.nid, 1);
+	tiers_arriving(space, find->process.nid, 1);
 	region->pending++;
 	space->portals[header->portal].pending++;
 	places_keep(region, 1);
@@ -637,7 +635,7 @@ static void request_over(struct operation *operation, enum tier_event kind, enum
 
 	if (verdict == TIER_FAULT)
 		operation->account.moved = 0;
-	arriving_count(space, operation->account.nid, -1);
+	tiers_arriving(space, operation->account.nid, -1);
 	region->pending--;
 	places_give(region, 1);
 	space->portals[operation->account.portal].pending--;
@@ -889,6 +887,8 @@ enum answer tiers_answer(struct space *space, const struct command *command)
 		return unexpected_search(space, (const struct long_command *)(const void *)command);
 	case COMMAND_WITHDRAW:
 		return tiers_withdraw(space, command);
+	case COMMAND_RECEIVE_WITHDRAW:
+		return letters_withdraw(space, command);
 	case COMMAND_REGION_RELEASE:
 		return region_release(space, command);
 	case COMMAND_PORTAL_OPEN:

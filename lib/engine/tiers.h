@@ -118,6 +118,9 @@ void tiers_refuse(struct engine *engine, struct process from, const struct messa
 void tiers_stored(struct engine *engine, struct operation *operation, enum transport_fail why);
 void tiers_served(struct engine *engine, struct operation *operation, enum transport_fail why);
 
+/* A message of a rank's begins (1) or is over (-1). */
+void tiers_arriving(struct space *space, uint32_t rank, int more);
+
 /* Commands. */
 /* The answer to a command of a space with tiers; UNKNOWN: there is no such. */
 enum answer tiers_answer(struct space *space, const struct command *command);

@@ -414,6 +414,29 @@ bool unexpected_take(struct space *space, struct region *region, uint32_t portal
 	return used_up;
 }
 
+bool unexpected_give(struct space *space, const struct command *receive)
+{
+	const struct match_entry ask = {
+		.bits = receive->receive.bits,
+		.ignore = receive->receive.ignore,
+		.nid = receive->receive.peer,
+		.pid = MATCH_ANY,
+	};
+	struct wish wish;
+
+	if (space->kept_lists[receive->receive.portal].length == 0)
+		return false;
+	wish = (struct wish){
+		.taker = {.user = receive->receive.outcome,
+			.log = TIER_BIT(TIER_PUT_KEPT) | TIER_BIT_FAILED(TIER_PUT_KEPT),
+			.flags = ATTACHMENT_ONCE,
+			.entry = INDEX_NONE},
+		.ask = &ask,
+		.options = REGION_TRUNCATE,
+	};
+	return wish_run(space, receive->receive.portal, &wish, true) == WISH_USED_UP;
+}
+
 enum answer unexpected_search(struct space *space, const struct long_command *command)
 {
 	uint32_t portal = command->command.object.portal;

@@ -78,6 +78,8 @@ void unexpected_ended(struct space *space, uint32_t header, enum tier_verdict ve
 /* An entry is about to come into the first tier: it takes what it asks for. Returns true if that
  * has used it up. */
 bool unexpected_take(struct space *space, struct region *region, uint32_t portal);
+/* The same for a COMMAND_RECEIVE, which takes one. Returns false if none is kept that matches. */
+bool unexpected_give(struct space *space, const struct command *receive);
 enum answer unexpected_search(struct space *space, const struct long_command *command);
 /* Nobody can ask any more: what is kept goes, without events. */
 void unexpected_forget(struct space *space, uint32_t portal);

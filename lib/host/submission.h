@@ -79,6 +79,20 @@ static inline void submission_append(const struct submission *submission, struct
 		submission_post(submission, append);
 }
 
+/* The same for a COMMAND_RECEIVE to a space of two-sided messages. */
+static inline void submission_receive(const struct submission *submission, struct command *receive)
+{
+	struct progress *progress = submission->progress;
+	bool done = false;
+
+	if (progress && progress_take(progress)) {
+		done = engine_receive(progress->engine, submission->space, receive); /* S2 */
+		progress_leave(progress);
+	}
+	if (!done)
+		submission_post(submission, receive);
+}
+
 /* The same for a command of 1 to RING_LINES lines. */
 void submission_post_lines(const struct submission *submission, struct long_command *command,
 	unsigned lines) CORE_API(submission_post_lines);

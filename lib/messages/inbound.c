@@ -8,31 +8,37 @@
 #include <engine/statistics.h>
 #include <wire/message.h>
 
-#define RECEIVE_LOG (TIER_BIT(TIER_PUT_KEPT) | TIER_BIT_FAILED(TIER_PUT_KEPT))
-#define PAUSE       (500 * MICROSECOND) /* before a fetch that was refused is tried again */
+#define PAUSE (500 * MICROSECOND) /* before a fetch that was refused is tried again */
 
 static bool receive_post(struct messages *messages, struct transfer *message)
 {
-	const struct entry_wish wish = {
-		.portal = class_portal(message->class),
-		.bits = message->bits,
-		.ignore = message->ignore,
-		.peer = message->peer,
-		.start = message->buffer,
-		.vector = message->vector,
-		.length = message->length,
-		.options = REGION_PUT | REGION_TRUNCATE,
-		.flags = ATTACHMENT_ONCE | ATTACHMENT_OUTCOME,
-		.log = RECEIVE_LOG,
-		.item = message,
-	};
+	struct command command = {.kind = COMMAND_RECEIVE,
+		.position = message->vector ? RECEIVE_VECTOR : RECEIVE_PIECE};
 
 	if (message->many)
 		return many_post(messages, message);
-	message->posted = messages->posted < RECEIVES_MAX &&
-			  entry_append(messages, &wish, &message->entry, &message->generation);
-	messages->posted += message->posted;
-	return message->posted;
+	if (messages->posted == RECEIVES_MAX)
+		return false;
+	command.receive.bits = message->bits;
+	command.receive.ignore = message->ignore;
+	command.receive.start =
+		message->vector ? (uintptr_t)message->vector : (uintptr_t)message->buffer;
+	command.receive.length = message->length;
+	command.receive.outcome = (uintptr_t)&message->outcome;
+	command.receive.peer = message->peer;
+	command.receive.portal = class_portal(message->class);
+	message->posted = true;
+	messages->posted++;
+	submission_receive(&messages->visit.interface->submission, &command);
+	return true;
+}
+
+static bool receive_withdraw(struct messages *messages, const struct transfer *message)
+{
+	struct command command = {.kind = COMMAND_RECEIVE_WITHDRAW};
+
+	command.object.other = (uintptr_t)&message->outcome;
+	return visit_call(&messages->visit, &command, NULL, NULL) == ANSWER_OK;
 }
 
 void receive_start(struct messages *messages, struct transfer *message)
@@ -144,7 +150,7 @@ bool messages_cancel(struct messages *messages, struct transfer *message)
 	if (front_visit(messages->options.front, &messages->visit, messages->handle,
 		    HANDLE_INTERFACE, -1) != 0)
 		return false;
-	taken_back = entry_withdraw(messages, message->entry, message->generation);
+	taken_back = receive_withdraw(messages, message);
 	messages->posted -= taken_back;
 	visit_leave(&messages->visit);
 	return taken_back;

@@ -12,7 +12,7 @@
 #include <engine/statistics.h>
 #include <wire/message.h>
 
-#define ENTRIES     65536
+#define ENTRIES     49152
 #define EVENTS      60000
 #define EVENT_BYTES (UINT64_C(32) << 20)
 #define BESIDE_MAX  2 /* queues of others that a thread sleeps at */
@@ -594,7 +594,8 @@ unsigned events_run(struct messages *messages)
 	}
 	if (!list_empty(&messages->leaving))
 		many_leave(messages);
-	receives_resume(messages);
+	if (!list_empty(&messages->waiting[0]) || !list_empty(&messages->waiting[1]))
+		receives_resume(messages);
 	if (!list_empty(&messages->blocked))
 		sends_resume(messages);
 	if (!list_empty(&messages->refused))
@@ -819,6 +820,7 @@ static enum answer space_open(struct messages *messages)
 		.kept_share = (uint32_t)messages->share};
 	const struct segment_limits limits = {
 		.entries = ENTRIES,
+		.receives = RECEIVES_MAX,
 		.attached = ENTRIES,
 		.regions = ENTRIES + 1 + VECTORS,
 		.queues = 1,

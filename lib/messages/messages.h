@@ -6,8 +6,9 @@
  *
  * Where a message lives
  *
- *     receive posted        an entry of the first tier: the poll core puts the data into the user's
- *                           buffer, whatever the length and whatever the program does meanwhile
+ *     receive posted        a receive of the poll core (engine/letters.h), which puts the data into
+ *                           the user's buffer, whatever the length and whatever the program does
+ *                           meanwhile; a receive for many messages is an entry of the first tier
  *     none, up to `eager`   a block of the second tier, as long as one has room
  *     none, longer; or no   the second tier's last entry, which has no memory: the header is kept
  *     block has room        here and the data at its sender, until a receive takes the header and

@@ -264,26 +264,20 @@ void cluster_arrived(
 	line_add(&member->kept, message);
 }
 
-/* The receive whose entry it is; NULL: it is none. */
-static struct post *entry_receive(const struct space *space, uint32_t index)
+/* The receive that has this outcome. */
+static struct post *outcome_receive(uint64_t outcome)
 {
-	const struct request *request =
-		(const struct request *)(uintptr_t)segment_region(space->segment, index)->user;
-
-	if (segment_attachment(space->segment, index)->tier != 0 ||
-		request->transfer.kind != ITEM_RECEIVE)
-		return NULL;
-	return request->context;
+	return ((const struct request *)(uintptr_t)outcome)->context;
 }
 
-void cluster_appended(const struct space *space, const struct command *command)
+void cluster_posted(const struct space *space, const struct command *command)
 {
 	struct member *member = member_of(space);
 	struct post *receive, *message;
 
-	if (!space_is_watched(space, command->object.portal) ||
-		!(receive = entry_receive(space, command->object.index)))
+	if (!space_is_watched(space, command->receive.portal))
 		return;
+	receive = outcome_receive(command->receive.outcome);
 	oracle_catch_up(member);
 	/* It was held back for a message whose data its sender did not give any more. */
 	if (!receive->linked && receive->partner &&
@@ -368,8 +362,8 @@ void cluster_asked(const struct space *space, const struct command *command)
 		else if (lines.remove)
 			message_take(member);
 	}
-	if (command->kind == COMMAND_WITHDRAW && member->withdrawn &&
-		entry_receive(space, command->object.index) == member->withdrawn)
+	if (command->kind == COMMAND_RECEIVE_WITHDRAW && member->withdrawn &&
+		outcome_receive(command->object.other) == member->withdrawn)
 		member->withdraws = line_remove(&member->posted, member->withdrawn);
 }
 
@@ -377,9 +371,8 @@ void cluster_answered(const struct space *space, const struct command *command, 
 {
 	const struct member *member = member_of(space);
 
-	if (space->number == CLUSTER_SPACE && command->kind == COMMAND_WITHDRAW &&
-		member->withdrawn &&
-		entry_receive(space, command->object.index) == member->withdrawn &&
+	if (space->number == CLUSTER_SPACE && command->kind == COMMAND_RECEIVE_WITHDRAW &&
+		member->withdrawn && outcome_receive(command->object.other) == member->withdrawn &&
 		done != member->withdraws)
 		post_wrong(member->withdrawn, "is taken back, or is not", done);
 }

@@ -190,13 +190,11 @@ void letters_arrived(const struct message_header *header)
 	oracle_add(rank_here(), letter);
 }
 
-void letters_appended(const struct space *space, const struct command *command)
+void letters_posted(const struct space *space, const struct command *command)
 {
-	const struct region *region = segment_region(space->segment, command->object.index);
-	struct letter *letter = (struct letter *)(uintptr_t)region->user;
+	struct letter *letter = (struct letter *)(uintptr_t)command->receive.outcome;
 
-	if (space->number != SPACE || command->object.portal != PORTAL_MATCH ||
-		segment_attachment(space->segment, command->object.index)->tier != 0)
+	if (space->number != SPACE || command->receive.portal != PORTAL_MATCH)
 		return;
 	if (letter->posted)
 		letter_wrong(here(), letter, "is posted twice", 0);
@@ -212,7 +210,7 @@ void letters_asked(const struct command *command)
 		return;
 	if (command->kind == COMMAND_SEARCH)
 		rank->found = wait_find(&rank->waits[WAIT_MESSAGES], &rank->ask);
-	if (command->kind == COMMAND_WITHDRAW && rank->withdrawn)
+	if (command->kind == COMMAND_RECEIVE_WITHDRAW && rank->withdrawn)
 		rank->withdraws = wait_remove(&rank->waits[WAIT_RECEIVES], rank->withdrawn);
 }
 
@@ -220,8 +218,8 @@ void letters_answered(const struct command *command, bool done)
 {
 	const struct rank *rank = rank_here();
 
-	if (command->space == SPACE && command->kind == COMMAND_WITHDRAW && rank->withdrawn &&
-		done != rank->withdraws)
+	if (command->space == SPACE && command->kind == COMMAND_RECEIVE_WITHDRAW &&
+		rank->withdrawn && done != rank->withdraws)
 		letter_wrong(here(), rank->withdrawn, "is taken back, or is not", done);
 }
 

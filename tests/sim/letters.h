@@ -55,7 +55,7 @@ uint64_t letters_count(const struct letters *letters);
 
 /* What the engine of the entered node is about to do, and the answer that it has given. */
 void letters_arrived(const struct message_header *header);
-void letters_appended(const struct space *space, const struct command *command);
+void letters_posted(const struct space *space, const struct command *command);
 void letters_asked(const struct command *command);
 void letters_answered(const struct command *command, bool done);
 

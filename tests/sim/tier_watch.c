@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include <base/handle.h>
+#include <engine/letters.h>
 #include <engine/tiers.h>
 #include <engine/triggered.h>
 #include <sim/cluster.h>
@@ -41,12 +42,12 @@ static void whole(const struct space *space, uint64_t bits)
 		cluster_whole(space, bits);
 }
 
-static void appended(const struct space *space, const struct command *command)
+static void posted(const struct space *space, const struct command *command)
 {
 	if (node_current()->simulation->cluster)
-		cluster_appended(space, command);
+		cluster_posted(space, command);
 	else
-		letters_appended(space, command);
+		letters_posted(space, command);
 }
 
 /* --- messages, on their way into the engine */
@@ -137,8 +138,6 @@ void __wrap_tiers_store(struct space *space, struct process from,
 	const struct message_header *header, const void *data)
 {
 	if (!here()) {
-		arrived(space, from, header);
-		whole(space, header->match_bits);
 		__real_tiers_store(space, from, header, data);
 		return;
 	}
@@ -160,10 +159,7 @@ void __wrap_tiers_store_begin(struct space *space, struct process from,
 	const struct message_header *header, const struct record *record, struct inbound *inbound)
 {
 	if (!here()) {
-		arrived(space, from, header);
 		__real_tiers_store_begin(space, from, header, record, inbound);
-		if (!inbound->context)
-			whole(space, header->match_bits);
 		return;
 	}
 	struct tier_program *program = here();
@@ -313,6 +309,53 @@ void __wrap_tiers_served(
 	__real_tiers_served(engine, operation, why);
 }
 
+/* --- two-sided messages and receives, on their way into the engine */
+
+bool __real_letters_post(struct space *space, const struct command *command);
+bool __wrap_letters_post(struct space *space, const struct command *command);
+void __real_letters_store(struct space *space, struct process from,
+	const struct message_header *header, const void *data);
+void __wrap_letters_store(struct space *space, struct process from,
+	const struct message_header *header, const void *data);
+void __real_letters_store_begin(struct space *space, struct process from,
+	const struct message_header *header, const struct record *record, struct inbound *inbound);
+void __wrap_letters_store_begin(struct space *space, struct process from,
+	const struct message_header *header, const struct record *record, struct inbound *inbound);
+void __real_letters_stored(
+	struct engine *engine, struct operation *operation, enum transport_fail why);
+void __wrap_letters_stored(
+	struct engine *engine, struct operation *operation, enum transport_fail why);
+
+bool __wrap_letters_post(struct space *space, const struct command *command)
+{
+	posted(space, command);
+	return __real_letters_post(space, command);
+}
+
+void __wrap_letters_store(struct space *space, struct process from,
+	const struct message_header *header, const void *data)
+{
+	arrived(space, from, header);
+	whole(space, header->match_bits);
+	__real_letters_store(space, from, header, data);
+}
+
+void __wrap_letters_store_begin(struct space *space, struct process from,
+	const struct message_header *header, const struct record *record, struct inbound *inbound)
+{
+	arrived(space, from, header);
+	__real_letters_store_begin(space, from, header, record, inbound);
+	if (!inbound->context)
+		whole(space, header->match_bits);
+}
+
+void __wrap_letters_stored(
+	struct engine *engine, struct operation *operation, enum transport_fail why)
+{
+	whole(operation->space, operation->receive->bits);
+	__real_letters_stored(engine, operation, why);
+}
+
 /* --- commands, on their way into the engine */
 
 void __real_tiers_append(struct space *space, const struct command *command);
@@ -331,7 +374,6 @@ void __wrap_call_begin(struct space *space, const struct move *move, const struc
 void __wrap_tiers_append(struct space *space, const struct command *command)
 {
 	if (!here()) {
-		appended(space, command);
 		__real_tiers_append(space, command);
 		return;
 	}

@@ -529,6 +529,7 @@ struct rig *rig_tiers(struct rig *rig, bool ranked, uint64_t *queue)
 	limits.regions += limits.entries;
 	limits.counters = 8;
 	limits.unexpected = RIG_UNEXPECTED;
+	limits.receives = ranked ? RIG_RECEIVES : 0;
 	size = (segment_size(&limits, &fixed) + 4095) & ~(size_t)4095;
 	*space = (struct rig){
 		.segment = aligned_alloc(4096, size),

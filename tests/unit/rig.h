@@ -25,6 +25,7 @@
 #define RIG_ACCESS     4
 #define RIG_UNEXPECTED 6
 #define RIG_RANKS      2
+#define RIG_RECEIVES   4
 #define RIG_PATIENCE   (10 * SECOND) /* peer_timeout */
 
 #define RIG_SELF ((struct process){.nid = 7, .pid = 70})

@@ -158,42 +158,6 @@ static void store__in_pieces_ends_with_the_last(void **state)
 	expect_answer(MESSAGE_STORED, TIER_OK, 0, 50, 0);
 }
 
-static void store__is_told_by_outcomes_in_the_order_of_ends(void **state)
-{
-	enum { COUNT = 3 };
-	struct fake_target *target = *state;
-	struct queue *queue = segment_queue(target->space->segment, handle_index(target->queue));
-	struct message_header header = request(MESSAGE_STORE, 10);
-	struct outcome outcomes[COUNT], *next;
-
-	for (unsigned i = 0; i < COUNT; i++)
-		append(target, (struct rig_tier){.bits = 5,
-				       .options = BOTH,
-				       .user = (uintptr_t)&outcomes[i],
-				       .log = ~0u & ~TIER_BIT(TIER_LINK),
-				       .flags = ATTACHMENT_ONCE | ATTACHMENT_OUTCOME});
-	for (unsigned i = 0; i < COUNT; i++) {
-		header.value = i;
-		header.offset = i;
-		arrive(&header);
-		expect_answer(MESSAGE_STORED, TIER_OK, 0, 10, i);
-	}
-	rig_no_event(target->space, target->queue);
-	next = outcomes_take(queue);
-	for (unsigned i = 0; i < COUNT; i++) {
-		assert_ptr_equal(next, &outcomes[i]);
-		assert_int_equal(next->verdict, TIER_OK);
-		assert_int_equal(next->peer, RIG_PEER.nid);
-		assert_int_equal(next->bits, 5);
-		assert_int_equal(next->value, i);
-		assert_int_equal(next->requested, 10);
-		assert_int_equal(next->offset, i);
-		next = next->next;
-	}
-	assert_null(next);
-	assert_null(outcomes_take(queue));
-}
-
 static void store__whose_sender_dies_fails_and_is_not_answered(void **state)
 {
 	struct fake_target *target = *state;
@@ -1087,7 +1051,6 @@ int main(void)
 		test(store__is_placed_counted_logged_and_answered),
 		test(engine_append__comes_after_what_is_in_the_ring),
 		test(store__in_pieces_ends_with_the_last),
-		test(store__is_told_by_outcomes_in_the_order_of_ends),
 		test(store__whose_sender_dies_fails_and_is_not_answered),
 		test(unlink__comes_after_the_event_of_the_last_message_in_progress),
 		test(local_offset__grows_and_the_answer_tells_it),

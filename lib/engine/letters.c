@@ -1,0 +1,299 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* letters.c - see letters.h. */
+#include <engine/letters.h>
+
+#include <assert.h>
+
+#include <base/pages.h>
+#include <engine/outcome.h>
+#include <engine/portal.h>
+#include <engine/tiers.h>
+#include <engine/unexpected.h>
+
+/* A receive that has a place. */
+struct posted {
+	struct outcome *outcome; /* NULL: the place is free */
+	uint64_t start;          /* as in struct map; of a free place: the next free one */
+	uint64_t length;
+	const struct map_vector *vector;
+};
+
+static size_t posted_bytes(const struct space *space)
+{
+	return space->segment->limits.receives * sizeof(*space->posted);
+}
+
+bool letters_open(struct space *space)
+{
+	space->posted_free = MATCH_NONE;
+	space->posted = pages_map(posted_bytes(space));
+	return space->posted || posted_bytes(space) == 0;
+}
+
+void letters_close(struct space *space)
+{
+	pages_unmap(space->posted, posted_bytes(space));
+}
+
+/* --- places */
+
+/* The index of a place in the table of match entries. */
+static inline uint32_t place_entry(const struct space *space, uint32_t place)
+{
+	return space->segment->limits.entries + place;
+}
+
+/* The program has counted: there is one (L2). */
+static inline uint32_t place_take(struct space *space)
+{
+	uint32_t place = space->posted_free;
+
+	if (place == MATCH_NONE)
+		return space->posted_made++;
+	space->posted_free = (uint32_t)space->posted[place].start;
+	return place;
+}
+
+/* A receive leaves its list. */
+static inline void place_leave(struct space *space, uint32_t place)
+{
+	const uint32_t entry = place_entry(space, place);
+	const uint32_t portal = match_entry(&space->entries, entry)->region;
+	struct posted *posted = &space->posted[place];
+
+	match_remove(&space->entries, portal_list(space, portal, 0), entry);
+	posted->outcome = NULL;
+	posted->start = space->posted_free;
+	space->posted_free = place;
+}
+
+bool letters_post(struct space *space, const struct command *command)
+{
+	const uint32_t portal = command->receive.portal;
+	struct outcome *outcome = (struct outcome *)(uintptr_t)command->receive.outcome;
+	struct match_entry *entry;
+	uint32_t place;
+
+	assert(portal < space->segment->limits.portals);
+	if (unexpected_give(space, command))
+		return false;
+	place = place_take(space);
+	assert(place < space->segment->limits.receives);
+	space->posted[place] = (struct posted){
+		.outcome = outcome,
+		.start = command->position == RECEIVE_VECTOR ? 0 : command->receive.start,
+		.length = command->receive.length,
+		.vector = command->position == RECEIVE_VECTOR
+				  ? (const struct map_vector *)(uintptr_t)command->receive.start
+				  : NULL,
+	};
+	outcome->place = place;
+	entry = match_entry(&space->entries, place_entry(space, place));
+	entry->bits = command->receive.bits;
+	entry->ignore = command->receive.ignore;
+	entry->nid = command->receive.peer;
+	entry->pid = MATCH_ANY;
+	entry->region = portal;
+	match_push_back(&space->entries, portal_list(space, portal, 0), place_entry(space, place));
+	return true;
+}
+
+enum answer letters_withdraw(struct space *space, const struct command *command)
+{
+	const struct outcome *outcome = (const struct outcome *)(uintptr_t)command->object.other;
+
+	/* The place of one that has none any more may be another's. */
+	if (outcome->place >= space->posted_made ||
+		space->posted[outcome->place].outcome != outcome)
+		return ANSWER_GONE;
+	place_leave(space, outcome->place);
+	return ANSWER_OK;
+}
+
+/* --- messages */
+
+/* What a message has found. */
+struct meeting {
+	uint32_t place;
+	struct process process; /* the rank of its sender */
+};
+
+/* The receive that a message is for. Returns false if there is none, and its space's tiers decide:
+ * they refuse what is not from a rank before they look for an entry, too. */
+static bool letter_meet(struct space *space, struct process from,
+	const struct message_header *header, struct meeting *meeting)
+{
+	struct match_key key = {.bits = header->match_bits};
+	uint32_t entry;
+
+	if (header->portal >= space->segment->limits.portals ||
+		atomic_load_explicit(&segment_portal(space->segment, header->portal)->state,
+			memory_order_relaxed) != PORTAL_ENABLED ||
+		!tier_process(space, from, header, &meeting->process))
+		return false;
+	key.nid = meeting->process.nid;
+	key.pid = meeting->process.pid;
+	entry = match_first(&space->entries, portal_list(space, header->portal, 0), &key);
+	if (entry == MATCH_NONE || entry < space->segment->limits.entries)
+		return false;
+	meeting->place = entry - space->segment->limits.entries;
+	return true;
+}
+
+/* May it have the receive that it has met? `operation`: it needs one. A refusal has been counted
+ * and sent. */
+static bool letter_admit(struct space *space, struct process from,
+	const struct message_header *header, bool operation)
+{
+	if (operation &&
+		!(operation_granted(space->engine, from) && operation_reserve(space->engine, 1))) {
+		space_count(space, dropped_no_memory_operation);
+		tiers_refuse(space->engine, from, header,
+			space->life != 0 ? TIER_REFUSED : TIER_DROPPED);
+		return false;
+	}
+	if (header->uid != space->uid) {
+		space_count(space, dropped_permission);
+		space_deny(
+			space, from, header, "the receive that it matches", "dropped_permission");
+		tiers_refuse(space->engine, from, header, TIER_PERMISSION);
+		return false;
+	}
+	return true;
+}
+
+static inline struct map posted_map(const struct posted *posted, uint64_t requested)
+{
+	return (struct map){
+		.start = posted->start,
+		.vector = posted->vector,
+		.length = requested < posted->length ? requested : posted->length,
+	};
+}
+
+static inline void outcome_fill(
+	struct outcome *outcome, uint32_t rank, const struct message_header *header)
+{
+	outcome->peer = rank;
+	outcome->bits = header->match_bits;
+	outcome->value = header->value;
+	outcome->requested = header->requested;
+	outcome->offset = header->offset;
+}
+
+/* The end of a receive. */
+static inline void letter_end(
+	struct space *space, uint32_t portal, struct outcome *outcome, enum tier_verdict verdict)
+{
+	const struct tier_portal *state = &space->portals[portal];
+	struct queue *queue = queue_alive(state->logs, state->queue);
+
+	if (!queue || space->closing)
+		return;
+	outcome->verdict = (uint8_t)verdict;
+	outcome_publish(space, queue, outcome);
+}
+
+/* Tells a sender that asked for it. */
+static void letter_answer(struct space *space, struct process to, enum tier_verdict verdict,
+	uint64_t moved, uint64_t name)
+{
+	const struct message_header answer = {
+		.kind = MESSAGE_STORED,
+		.space = space->number,
+		.detail = (uint16_t)verdict,
+		.value = verdict == TIER_OK ? moved : 0,
+		.operation = name,
+	};
+
+	notice_send_late(space->engine, to, &answer);
+}
+
+/* A message whose data, as far as it is wanted, is here. */
+static inline void letter_take(struct space *space, struct process from,
+	const struct message_header *header, const struct meeting *meeting, const void *data)
+{
+	const struct posted *posted = &space->posted[meeting->place];
+	const struct map memory = posted_map(posted, header->requested);
+	struct outcome *outcome = posted->outcome;
+	enum tier_verdict verdict;
+
+	PROBE(match, from.nid, from.pid, header->portal, header->match_bits, header->requested,
+		(int)place_entry(space, meeting->place));
+	space_count(space, puts_received);
+	place_leave(space, meeting->place);
+	verdict = map_copy_in(&memory, 0, data, memory.length) ? TIER_OK : TIER_FAULT;
+	PROBE(place, from.nid, from.pid, map_place(&memory, 0), memory.length);
+	outcome_fill(outcome, meeting->process.nid, header);
+	letter_end(space, header->portal, outcome, verdict);
+	if (header->operation != 0)
+		letter_answer(space, from, verdict, memory.length, header->operation);
+}
+
+void letters_store(struct space *space, struct process from, const struct message_header *header,
+	const void *data)
+{
+	struct meeting meeting;
+
+	if (!letter_meet(space, from, header, &meeting))
+		tiers_store(space, from, header, data);
+	else if (letter_admit(space, from, header, header->operation != 0))
+		letter_take(space, from, header, &meeting, data);
+}
+
+void letters_store_begin(struct space *space, struct process from,
+	const struct message_header *header, const struct record *record, struct inbound *inbound)
+{
+	struct operation *operation;
+	struct meeting meeting;
+	struct map memory;
+
+	if (!letter_meet(space, from, header, &meeting)) {
+		tiers_store_begin(space, from, header, record, inbound);
+		return;
+	}
+	if (!letter_admit(space, from, header, true))
+		return;
+	memory = posted_map(&space->posted[meeting.place], header->requested);
+	if (memory.length <= record->data_length) {
+		letter_take(space, from, header, &meeting, record->data);
+		inbound->taken = true;
+		return;
+	}
+	PROBE(match, from.nid, from.pid, header->portal, header->match_bits, header->requested,
+		(int)place_entry(space, meeting.place));
+	space_count(space, puts_received);
+	operation = operation_begin(space->engine, OPERATION_RECEIVE);
+	operation->peer = from;
+	operation->space = space;
+	operation->region = NULL;
+	operation->remote = header->operation;
+	operation->receive = space->posted[meeting.place].outcome;
+	operation->account = (struct account){
+		.nid = meeting.process.nid, .portal = header->portal, .moved = memory.length};
+	place_leave(space, meeting.place);
+	outcome_fill(operation->receive, meeting.process.nid, header);
+	tiers_arriving(space, meeting.process.nid, 1);
+	space->portals[header->portal].pending++;
+	inbound->memory = memory;
+	inbound->context = operation;
+	inbound->want_end = true;
+}
+
+void letters_stored(struct engine *engine, struct operation *operation, enum transport_fail why)
+{
+	const struct account account = operation->account;
+	const enum tier_verdict verdict = verdict_of(why);
+	const struct process to = operation->peer;
+	const uint64_t name = operation->remote;
+	struct space *space = operation->space;
+
+	tiers_arriving(space, account.nid, -1);
+	space->portals[account.portal].pending--;
+	letter_end(space, account.portal, operation->receive, verdict);
+	portal_settle(space, account.portal);
+	/* Freed first, so that the answer certainly has an operation: perhaps this one. */
+	operation_free(engine, operation);
+	if (name != 0 && verdict != TIER_UNDELIVERABLE)
+		letter_answer(space, to, verdict, account.moved, name);
+}

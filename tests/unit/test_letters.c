@@ -1,0 +1,401 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* test_letters.c - receives of two-sided messages in the poll core, and the messages that they get.
+ *
+ * Covers: lib/engine/letters.c.
+ */
+#include <string.h>
+
+#include <engine/outcome.h>
+
+#include "fake_transport.h"
+#include "rig.h"
+
+#define ANY_RANK UINT32_MAX
+
+static const char data[64] = "fifty bytes that are put where they belong, or not";
+
+/* A target whose rank 1 is RIG_PEER. */
+struct mailbox {
+	struct fake_target *target;
+	struct rig *space;
+	uint64_t queue;
+};
+
+static const struct process map[] = {RIG_SELF, RIG_PEER};
+
+static int mailbox_setup(void **state)
+{
+	struct mailbox *mailbox = calloc(1, sizeof(*mailbox));
+	struct command set = {.kind = COMMAND_MAP};
+	void *target;
+
+	assert_non_null(mailbox);
+	assert_int_equal(fake_target_setup(&target), 0);
+	mailbox->target = target;
+	mailbox->space = rig_tiers(mailbox->target->rig, true, &mailbox->queue);
+	mailbox->target->rig->engine->opened[mailbox->space->space]->two_sided = true;
+	set.object.index = RIG_RANKS;
+	set.object.other = (uintptr_t)map;
+	assert_int_equal(rig_ask(mailbox->space, &set), ANSWER_OK);
+	*state = mailbox;
+	return 0;
+}
+
+static int mailbox_teardown(void **state)
+{
+	struct mailbox *mailbox = *state;
+	void *target = mailbox->target;
+
+	rig_stop(mailbox->target->rig);
+	rig_space_free(mailbox->space);
+	fake_target_teardown(&target);
+	free(mailbox);
+	return 0;
+}
+
+/* A message of so many bytes with bits 5. */
+static struct message_header message(const struct mailbox *mailbox, uint64_t length)
+{
+	return (struct message_header){
+		.kind = MESSAGE_STORE,
+		.space = (uint8_t)mailbox->space->space,
+		.uid = RIG_UID,
+		.cookie = 1,
+		.match_bits = 5,
+		.requested = length,
+	};
+}
+
+static void arrive(const struct message_header *header)
+{
+	fake_deliver(RIG_PEER, header, data, header->requested);
+}
+
+/* A receive for bits 5. */
+static struct command receive_make(struct outcome *outcome, void *start, uint64_t length)
+{
+	struct command command = {.kind = COMMAND_RECEIVE};
+
+	command.receive.bits = 5;
+	command.receive.start = (uintptr_t)start;
+	command.receive.length = length;
+	command.receive.outcome = (uintptr_t)outcome;
+	command.receive.peer = ANY_RANK;
+	return command;
+}
+
+static void post(
+	const struct mailbox *mailbox, struct outcome *outcome, void *start, uint64_t length)
+{
+	const struct command command = receive_make(outcome, start, length);
+
+	rig_post(mailbox->space, &command);
+	engine_poll(mailbox->target->rig->engine);
+}
+
+static enum answer withdraw(const struct mailbox *mailbox, struct outcome *outcome)
+{
+	struct command command = {.kind = COMMAND_RECEIVE_WITHDRAW};
+
+	command.object.other = (uintptr_t)outcome;
+	return rig_ask(mailbox->space, &command);
+}
+
+static struct outcome *outcomes(const struct mailbox *mailbox)
+{
+	return outcomes_take(segment_queue(mailbox->space->segment, handle_index(mailbox->queue)));
+}
+
+/* The answer to a message whose operation was 7. */
+static void expect_answer(struct mailbox *mailbox, enum tier_verdict verdict, uint64_t moved)
+{
+	struct fake_sent *sent;
+
+	engine_poll(mailbox->target->rig->engine);
+	sent = fake_next();
+	assert_non_null(sent);
+	assert_int_equal(sent->to.nid, RIG_PEER.nid);
+	assert_int_equal(sent->header.kind, MESSAGE_STORED);
+	assert_int_equal(sent->header.operation, 7);
+	assert_int_equal(sent->header.detail, verdict);
+	assert_int_equal(sent->header.value, moved);
+	assert_int_equal(sent->header.offset, 0);
+	fake_finish(sent, TRANSPORT_OK);
+}
+
+static void receives__get_messages_in_their_order_and_are_told_so(void **state)
+{
+	enum { COUNT = 3 };
+	struct mailbox *mailbox = *state;
+	struct message_header header = message(mailbox, 10);
+	struct outcome ends[COUNT] = {{.kind = 1}}, *next;
+	char got[COUNT][16] = {""};
+
+	for (unsigned i = 0; i < COUNT; i++)
+		post(mailbox, &ends[i], got[i], sizeof(got[i]));
+	for (unsigned i = 0; i < COUNT; i++) {
+		header.value = i;
+		header.offset = i;
+		arrive(&header);
+		assert_memory_equal(got[i], data, 10);
+	}
+	next = outcomes(mailbox);
+	for (unsigned i = 0; i < COUNT; i++) {
+		assert_ptr_equal(next, &ends[i]);
+		assert_int_equal(next->verdict, TIER_OK);
+		assert_int_equal(next->peer, 1);
+		assert_int_equal(next->bits, 5);
+		assert_int_equal(next->value, i);
+		assert_int_equal(next->requested, 10);
+		assert_int_equal(next->offset, i);
+		next = next->next;
+	}
+	assert_null(next);
+	assert_int_equal(ends[0].kind, 1);
+	assert_null(fake_next()); /* no answer was asked for */
+	arrive(&header);
+	assert_int_equal(rig_counter(mailbox->space, dropped_no_match), 1);
+	assert_null(outcomes(mailbox));
+}
+
+static void message__longer_than_the_receive_is_cut_and_answered(void **state)
+{
+	struct mailbox *mailbox = *state;
+	struct message_header header = message(mailbox, 50);
+	struct outcome end = {0};
+	char got[16] = "";
+
+	header.operation = 7;
+	post(mailbox, &end, got, 15);
+	arrive(&header);
+	assert_memory_equal(got, data, 15);
+	assert_int_equal(got[15], 0);
+	assert_ptr_equal(outcomes(mailbox), &end);
+	assert_int_equal(end.requested, 50);
+	expect_answer(mailbox, TIER_OK, 15);
+}
+
+/* L2. While the program has not looked, another receive has the place. */
+static void receive__that_has_a_message_is_not_taken_back(void **state)
+{
+	struct mailbox *mailbox = *state;
+	struct message_header header = message(mailbox, 8);
+	struct outcome first = {0}, second = {0};
+	char got[2][8];
+
+	post(mailbox, &first, got[0], sizeof(got[0]));
+	arrive(&header);
+	post(mailbox, &second, got[1], sizeof(got[1]));
+	assert_int_equal(first.place, second.place);
+	assert_int_equal(withdraw(mailbox, &first), ANSWER_GONE);
+	assert_int_equal(withdraw(mailbox, &second), ANSWER_OK);
+	assert_int_equal(withdraw(mailbox, &second), ANSWER_GONE);
+	assert_ptr_equal(outcomes(mailbox), &first);
+	arrive(&header);
+	assert_int_equal(rig_counter(mailbox->space, dropped_no_match), 1);
+}
+
+/* Places are used again, in any order. */
+static void receives__fill_the_table_again_and_again(void **state)
+{
+	struct mailbox *mailbox = *state;
+	struct message_header header = message(mailbox, 8);
+	struct outcome ends[RIG_RECEIVES] = {{0}};
+	char got[RIG_RECEIVES][8];
+
+	for (unsigned round = 0; round < 3; round++) {
+		struct outcome *end;
+
+		for (unsigned i = 0; i < RIG_RECEIVES; i++)
+			post(mailbox, &ends[i], got[i], sizeof(got[i]));
+		assert_int_equal(withdraw(mailbox, &ends[1 + round % 2]), ANSWER_OK);
+		post(mailbox, &ends[1 + round % 2], got[1 + round % 2], sizeof(got[0]));
+		for (unsigned i = 0; i < RIG_RECEIVES; i++)
+			arrive(&header);
+		end = outcomes(mailbox);
+		for (unsigned i = 0; i < RIG_RECEIVES; i++, end = end->next)
+			assert_non_null(end);
+		assert_null(end);
+	}
+}
+
+/* A receive for many messages is an entry, and each takes what comes when it is the oldest. */
+static void receives__stand_among_entries(void **state)
+{
+	struct mailbox *mailbox = *state;
+	struct message_header header = message(mailbox, 8);
+	struct outcome ends[2] = {{0}};
+	char got[3][8] = {""};
+
+	post(mailbox, &ends[0], got[0], sizeof(got[0]));
+	rig_append(mailbox->space, &(struct rig_tier){.start = got[1],
+					   .length = sizeof(got[1]),
+					   .bits = 5,
+					   .flags = ATTACHMENT_ONCE,
+					   .options = REGION_PUT | REGION_TRUNCATE,
+					   .log = TIER_BIT(TIER_LINK) | TIER_BIT(TIER_UNLINK)});
+	post(mailbox, &ends[1], got[2], sizeof(got[2]));
+	for (unsigned i = 0; i < 3; i++) {
+		arrive(&header);
+		assert_memory_equal(got[i], data, 8);
+		if (i == 1)
+			rig_news(mailbox->space, mailbox->queue, TIER_PUT);
+		else
+			assert_ptr_equal(outcomes(mailbox), &ends[i / 2]);
+	}
+	rig_no_event(mailbox->space, mailbox->queue);
+}
+
+/* L1 */
+static void receive__takes_what_was_kept(void **state)
+{
+	struct mailbox *mailbox = *state;
+	struct message_header header = message(mailbox, 8);
+	struct outcome end = {0};
+	char kept[16], got[8] = "";
+	struct rig_news news;
+
+	rig_append(mailbox->space, &(struct rig_tier){.start = kept,
+					   .length = sizeof(kept),
+					   .ignore = UINT64_MAX,
+					   .tier = 1,
+					   .options = REGION_PUT | REGION_TRUNCATE,
+					   .log = TIER_BIT(TIER_LINK) | TIER_BIT(TIER_PUT)});
+	arrive(&header);
+	post(mailbox, &end, got, sizeof(got));
+	news = rig_news(mailbox->space, mailbox->queue, TIER_PUT_KEPT);
+	assert_int_equal(news.user, (uintptr_t)&end);
+	assert_int_equal(news.moved, 8);
+	assert_int_equal(withdraw(mailbox, &end), ANSWER_GONE);
+	assert_null(outcomes(mailbox));
+	header.match_bits = 6;
+	arrive(&header);
+	post(mailbox, &end, got, sizeof(got));
+	rig_no_event(mailbox->space, mailbox->queue);
+	assert_int_equal(withdraw(mailbox, &end), ANSWER_OK);
+}
+
+static void receive__from_one_rank_gets_no_other_s_into_all_its_pieces(void **state)
+{
+	struct mailbox *mailbox = *state;
+	struct message_header header = message(mailbox, 50);
+	struct map_vector *vector = calloc(1, map_vector_size(2));
+	struct outcome ends[2] = {{0}};
+	struct command command;
+	char got[2][25];
+
+	assert_non_null(vector);
+	map_vector_add(vector, got[1], sizeof(got[1]));
+	map_vector_add(vector, got[0], sizeof(got[0]));
+	for (uint32_t rank = 0; rank < 2; rank++) {
+		command = receive_make(&ends[rank], vector, 50);
+		command.position = RECEIVE_VECTOR;
+		command.receive.peer = rank;
+		rig_post(mailbox->space, &command);
+	}
+	engine_poll(mailbox->target->rig->engine);
+	arrive(&header);
+	assert_ptr_equal(outcomes(mailbox), &ends[1]);
+	assert_int_equal(ends[1].verdict, TIER_OK);
+	assert_memory_equal(got[1], data, 25);
+	assert_memory_equal(got[0], data + 25, 25);
+	arrive(&header);
+	assert_null(outcomes(mailbox));
+	free(vector);
+}
+
+static enum answer rank_ended(const struct mailbox *mailbox)
+{
+	struct command command = {.kind = COMMAND_RANK_ENDED};
+
+	command.object.index = 1;
+	return rig_ask(mailbox->space, &command);
+}
+
+/* A receive whose message has begun is nobody else's. */
+static void message__in_pieces_ends_when_all_of_it_is_here(void **state)
+{
+	struct mailbox *mailbox = *state;
+	struct message_header header = message(mailbox, 50);
+	const enum transport_fail ends[] = {TRANSPORT_OK, TRANSPORT_DEAD};
+
+	for (unsigned i = 0; i < 2; i++) {
+		struct fake_arrival *arrival;
+		struct outcome end = {0};
+		char got[64] = "";
+
+		header.operation = 7;
+		post(mailbox, &end, got, sizeof(got));
+		arrival = fake_begin(RIG_PEER, &header, 50);
+		assert_int_equal(withdraw(mailbox, &end), ANSWER_GONE);
+		assert_null(outcomes(mailbox));
+		assert_int_equal(rank_ended(mailbox), ANSWER_PENDING);
+		if (ends[i] == TRANSPORT_OK)
+			fake_place(arrival, 0, data, 50);
+		fake_end(arrival, ends[i]);
+		assert_int_equal(rank_ended(mailbox), ANSWER_OK);
+		assert_ptr_equal(outcomes(mailbox), &end);
+		assert_int_equal(end.peer, 1);
+		assert_int_equal(end.requested, 50);
+		if (ends[i] == TRANSPORT_OK) {
+			assert_int_equal(end.verdict, TIER_OK);
+			assert_memory_equal(got, data, 50);
+			expect_answer(mailbox, TIER_OK, 50);
+		} else {
+			assert_int_equal(end.verdict, TIER_UNDELIVERABLE);
+			engine_poll(mailbox->target->rig->engine);
+			assert_null(fake_next());
+		}
+	}
+}
+
+/* Who is not the rank, or another user, gets nothing, and the receive stays. */
+static void message__of_others_leaves_the_receive_alone(void **state)
+{
+	struct mailbox *mailbox = *state;
+	struct message_header header = message(mailbox, 8);
+	struct outcome end = {0};
+	char got[8] = "";
+
+	header.operation = 7;
+	post(mailbox, &end, got, sizeof(got));
+	header.cookie = 0;
+	arrive(&header);
+	expect_answer(mailbox, TIER_DROPPED, 0);
+	header.cookie = 2;
+	arrive(&header);
+	expect_answer(mailbox, TIER_DROPPED, 0);
+	assert_int_equal(rig_counter(mailbox->space, dropped_bad_cookie), 2);
+	header.cookie = 1;
+	header.uid = RIG_UID + 1;
+	arrive(&header);
+	expect_answer(mailbox, TIER_PERMISSION, 0);
+	assert_int_equal(rig_counter(mailbox->space, dropped_permission), 1);
+	header.uid = RIG_UID;
+	header.portal = 99;
+	arrive(&header);
+	expect_answer(mailbox, TIER_DROPPED, 0);
+	assert_null(outcomes(mailbox));
+	assert_int_equal(got[0], 0);
+	header.portal = 0;
+	arrive(&header);
+	assert_ptr_equal(outcomes(mailbox), &end);
+}
+
+int main(void)
+{
+#define TEST(function) cmocka_unit_test_setup_teardown(function, mailbox_setup, mailbox_teardown)
+	const struct CMUnitTest tests[] = {
+		TEST(receives__get_messages_in_their_order_and_are_told_so),
+		TEST(message__longer_than_the_receive_is_cut_and_answered),
+		TEST(receive__that_has_a_message_is_not_taken_back),
+		TEST(receives__fill_the_table_again_and_again),
+		TEST(receives__stand_among_entries),
+		TEST(receive__takes_what_was_kept),
+		TEST(receive__from_one_rank_gets_no_other_s_into_all_its_pieces),
+		TEST(message__in_pieces_ends_when_all_of_it_is_here),
+		TEST(message__of_others_leaves_the_receive_alone),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
