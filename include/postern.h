@@ -326,10 +326,10 @@ PTL_API int postern_job_address(unsigned rank, ptl_process_id_t *address);
 /* Waits until all processes of the job have called this. The barrier goes through the launcher and
  * does not wait for messages: messages that were put before it may still be in flight. If a rank
  * has ended or left the job, the call fails, or ends the job as postern_job_abort() does, when that
- * rank has not answered for PTL_PEER_TIMEOUT. With PTL_PROGRESS=inline only the launcher can notice
- * it. So a rank leaves the job before it closes the interface that it joined by. The call blocks.
- * With PTL_PROGRESS=inline it sends and receives meanwhile. Any thread may call this, one at a
- * time.
+ * rank has not answered for PTL_PEER_TIMEOUT. With PTL_PROGRESS=inline its node, or the kernel of
+ * its host by TCP, has to say that it is not there. So a rank leaves the job before it closes the
+ * interface that it joined by. The call blocks. With PTL_PROGRESS=inline it sends and receives
+ * meanwhile. Any thread may call this, one at a time.
  * Returns
  *   PTL_OK      All processes of the job have called this.
  *   PTL_NOINIT  The library is not initialised.

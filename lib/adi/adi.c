@@ -451,6 +451,7 @@ static bool processes_meet(void)
 	struct card card = {0};
 
 	(void)member_card(&front, opened, &card);
+	adi.job.watch.silent = !is_served();
 	if (!job_meet(&adi.job, &card))
 		return false;
 	for (uint32_t rank = 0; job_is_launched(&adi.job) && rank < adi.job.size; rank++) {

@@ -32,6 +32,9 @@ void card_encode(const struct card *card, uint8_t bytes[CARD_BYTES])
 	number_encode(bytes + 8, card->process.pid);
 	number_encode(bytes + 12, card->place);
 	memcpy(bytes + 16, card->address, sizeof(card->address));
+	bytes[22] = (uint8_t)card->lifeline.port;
+	bytes[23] = (uint8_t)(card->lifeline.port >> 8);
+	memcpy(bytes + 24, card->lifeline.address, sizeof(card->lifeline.address));
 }
 
 bool card_decode(struct card *card, const uint8_t bytes[CARD_BYTES])
@@ -44,6 +47,8 @@ bool card_decode(struct card *card, const uint8_t bytes[CARD_BYTES])
 		.place = number_decode(bytes + 12),
 	};
 	memcpy(card->address, bytes + 16, sizeof(card->address));
+	card->lifeline.port = (uint16_t)(bytes[22] | bytes[23] << 8);
+	memcpy(card->lifeline.address, bytes + 24, sizeof(card->lifeline.address));
 	return card->process.nid != UINT32_MAX && card->process.pid != UINT32_MAX;
 }
 

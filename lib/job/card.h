@@ -3,9 +3,10 @@
  * is on. A launcher carries it, or an exchange of the program's own.
  *
  *     0 'P'   1 version (1)   2 network   3 0   4 node id   8 process id   12 place
- *     16 MAC address   22 0 (18 bytes)
+ *     16 MAC address   22 TCP port (2)   24 IPv6 address (16)
  *
- * Numbers are little-endian.
+ * Numbers are little-endian. The last two are where the process listens (lifeline.h); port 0:
+ * nowhere.
  */
 #ifndef JOB_CARD_H
 #define JOB_CARD_H
@@ -29,11 +30,17 @@ enum card_network {
 	CARD_NETWORKS
 };
 
+struct card_lifeline {
+	uint16_t port;       /* 0: the process does not listen */
+	uint8_t address[16]; /* IPv6, or IPv4 mapped into it */
+};
+
 struct card {
 	struct process process;
 	enum card_network network;
 	uint32_t place;                       /* CARD_NODE: which machine, and which node on it */
 	uint8_t address[FRAME_ADDRESS_BYTES]; /* of its port */
+	struct card_lifeline lifeline;
 };
 
 void card_encode(const struct card *card, uint8_t bytes[CARD_BYTES]) CORE_API(card_encode);

@@ -174,7 +174,7 @@ static bool barrier_pass(struct job *job)
 		done = job_ask(job, "barrier_out", "cmd=barrier_in\n");
 	else if (job->kind == LAUNCHER_PMIX)
 		done = pmix_fence(job);
-	job->watch.active = false;
+	watch_end(job);
 	return done;
 }
 
@@ -201,15 +201,21 @@ static bool neighbour_meet(struct job *job, const struct card *self)
 	if (!job_card(job, rank, &card))
 		return false;
 	job->watch.neighbour = card.process;
-	return !card_unreached(self, &card, rank, job->why, sizeof(job->why));
+	if (card_unreached(self, &card, rank, job->why, sizeof(job->why)))
+		return false;
+	lifeline_begin(&job->watch.lifeline, self, &card);
+	return true;
 }
 
 bool job_show(struct job *job, const struct card *self)
 {
 	char key[PMI_KEY], value[CARD_TEXT];
+	struct card card = *self;
 
+	if (job->watch.silent && job->size > 1)
+		lifeline_listen(&job->watch.lifeline, &card);
 	card_key(job, job->rank, key);
-	card_write(self, value);
+	card_write(&card, value);
 	return job_put(job, key, value);
 }
 
@@ -316,6 +322,7 @@ void job_close(struct job *job)
 	else if (job->kind == LAUNCHER_PMIX)
 		(void)pmix_end(job);
 	job->kind = LAUNCHER_NONE;
+	lifeline_end(&job->watch.lifeline);
 	free(job->cards);
 	job->cards = NULL;
 }

@@ -14,20 +14,23 @@
 #include <base/pmi.h>
 #include <job/card.h>
 #include <job/launchers.h>
+#include <job/lifeline.h>
 #include <transport/transport.h>
 
 #define JOB_SIZE_MAX (UINT32_C(1) << 20)
 
-/* watch.h. A front end sets the first two, before barriers at which it wants a watch. */
+/* watch.h. A front end sets the first three, before barriers at which it wants a watch. */
 struct watch {
 	/* Does a process answer within timeout ns, or may it be alive nevertheless (W2)? NULL:
 	 * nobody is looked after. */
 	bool (*answers)(struct process process, uint64_t timeout);
 	uint64_t patience; /* ns of silence after which a rank is dead */
+	bool silent;       /* this process answers in its own calls only; set before job_show() */
 	bool active;
 	bool joins;               /* W4 */
 	struct process neighbour; /* known since job_meet() */
 	uint64_t heard, due;      /* ns */
+	struct lifeline lifeline; /* to the neighbour, if that one is silent */
 };
 
 struct job {

@@ -43,6 +43,17 @@ void watch_begin(struct job *job)
 	watch->active = true;
 	watch->heard = now();
 	watch->due = watch->heard + LOOK_FIRST;
+	if (watch->lifeline.state == LIFELINE_NONE)
+		(void)lifeline_look(&watch->lifeline); /* L2 */
+}
+
+void watch_end(struct job *job)
+{
+	struct watch *watch = &job->watch;
+
+	if (watch->lifeline.asks)
+		lifeline_ask(&watch->lifeline, 0);
+	watch->active = false;
 }
 
 void watch_begin_joining(struct job *job)
@@ -76,6 +87,24 @@ static _Noreturn void neighbour_dead(struct job *job)
 	_exit(EXIT_FAILURE);
 }
 
+/* W2. */
+static bool neighbour_lives(struct watch *watch)
+{
+	if (watch->lifeline.to.port == 0)
+		return watch->answers(watch->neighbour, least(ANSWER_TIME, watch->patience));
+	if (!watch->lifeline.asks)
+		lifeline_ask(&watch->lifeline, watch->patience);
+	switch (lifeline_look(&watch->lifeline)) {
+	case LIFELINE_SILENT: /* it had its time, but for one more try */
+		watch->heard = least(watch->heard, now() - watch->patience + LOOK_AGAIN);
+		return false;
+	case LIFELINE_DOWN:
+		return false;
+	default:
+		return true;
+	}
+}
+
 uint64_t watch_turn(struct job *job)
 {
 	struct watch *watch = &job->watch;
@@ -90,7 +119,7 @@ uint64_t watch_turn(struct job *job)
 		others_late(job);
 		return UINT64_MAX;
 	}
-	if (watch->answers(watch->neighbour, least(ANSWER_TIME, watch->patience))) {
+	if (neighbour_lives(watch)) {
 		watch->heard = now();
 		watch->due = watch->heard + watch->patience / 4;
 	} else {

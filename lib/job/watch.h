@@ -7,7 +7,8 @@
  *     is dead, and those that live come to the barrier.
  * W2. A neighbour that has not answered for the front end's patience is dead, and the job ends.
  *     Where a process answers only in its own calls (PTL_PROGRESS=inline) silence says nothing:
- *     there a neighbour is dead if the port knows that it is not there, as a node does.
+ *     there a neighbour is dead if the port knows that it is not there, as a node does, or if the
+ *     line to it (lifeline.h) is down, and not up again within that time.
  * W3. Nothing is asked of the launcher at the barrier, which it might not expect.
  * W4. Of a rank that has not joined nobody knows where it is, and whether it is dead or late. So
  *     the first two ranks, which wait for the others to join, say so when a dead one would have had
@@ -24,6 +25,8 @@
 void watch_begin(struct job *job);
 /* The same, at the barrier at which all join. */
 void watch_begin_joining(struct job *job);
+/* It has passed the barrier. */
+void watch_end(struct job *job);
 /* This rank waits there: looks after the neighbour if it is time for that. Returns in how many ns
  * it will be again; UINT64_MAX: never. */
 uint64_t watch_turn(struct job *job);

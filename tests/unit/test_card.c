@@ -17,6 +17,7 @@ static const struct card some = {
 	.network = CARD_NODE,
 	.place = 0xabcdef01,
 	.address = {1, 2, 3, 4, 5, 250},
+	.lifeline = {.port = 0xfedc, .address = {0xfe, 0x80, [15] = 9}},
 };
 
 static void assert_same(const struct card *a, const struct card *b)
@@ -26,6 +27,8 @@ static void assert_same(const struct card *a, const struct card *b)
 	assert_int_equal(a->network, b->network);
 	assert_int_equal(a->place, b->place);
 	assert_memory_equal(a->address, b->address, sizeof(a->address));
+	assert_int_equal(a->lifeline.port, b->lifeline.port);
+	assert_memory_equal(a->lifeline.address, b->lifeline.address, sizeof(a->lifeline.address));
 }
 
 static void card__is_read_as_it_was_written(void **state)
