@@ -74,7 +74,11 @@ void message_handle(struct message *message)
 	if (!message->request && message->from != gasnet.rank)
 		share_return(message->from, message->places);
 	message_run(handler_find(message->handler, message->from), message, &token);
-	if (message->request && !token.replied && message->from != gasnet.rank)
+	if (!message->request || token.replied || message->from == gasnet.rank)
+		return;
+	if (message->ring)
+		ring_release(message->from, message->places);
+	else
 		share_release(message->from, message->places);
 }
 

@@ -158,6 +158,7 @@ int gasnet_attach(
 	barrier_open();
 	transfer_open();
 	collective_open();
+	rings_open();
 	if (!start_exchange(kinds[gasnet.segment_kind]))
 		return GASNET_ERR_RESOURCE;
 	gasnet.stage = STAGE_ATTACHED;

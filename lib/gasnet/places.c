@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* places.c - the memory that a long message, a put or a get may name.
  *
- * P1. Ranks of a host map each other's segments, so that puts and gets are copies. A segment is a
- *     file without a name in any file system (memfd), which neighbours open by this process's
- *     number and descriptor in /proc: the kernel refuses other users. Its text there has a number
- *     drawn by chance, so that no other file is taken for it, also where numbers of processes mean
- *     others. Its size is sealed, so that no access to it fails. A segment that cannot be shared is
- *     reached by messages.
+ * P1. Ranks of a host map each other's segments, so that puts and gets are copies. Memory that is
+ *     shared is a file without a name in any file system (memfd), which neighbours open by this
+ *     process's number and descriptor in /proc: the kernel refuses other users. Its text there has
+ *     a number drawn by chance, so that no other file is taken for it, also where numbers of
+ *     processes mean others. Its size is sealed, so that no access to it fails for its size. A
+ *     segment that cannot be shared is reached by messages.
  */
 #include "state.h"
 
@@ -22,10 +22,9 @@
 #include <unistd.h>
 
 #define EVERYTHING 2
-#define NONE       "-" /* the name of a segment that is not shared */
+#define NONE       "-" /* the name of memory that is not shared */
 
-static int own_file = -1; /* of the own segment, if that is shared */
-static uint64_t chance;   /* a part of the file's text */
+struct shared segment_shared = {.kind = "gasnet", .file = -1};
 
 /* 0.85 of the host's memory, divided by its ranks, unless GASNET_MAX_SEGSIZE says what each has. */
 static uintptr_t limit_of(uint64_t memory, uint64_t most, uint32_t neighbours)
@@ -51,10 +50,12 @@ void segment_limits(uint64_t memory[], uint64_t most[])
 	}
 }
 
-static bool is_neighbour(uint32_t rank)
+bool is_neighbour(uint32_t rank)
 {
 	return rank != gasnet.rank && gasnet.places[rank].host == gasnet.places[gasnet.rank].host;
 }
+
+/* --- shared memory */
 
 static bool can_share(uintptr_t size)
 {
@@ -69,34 +70,92 @@ static bool can_share(uintptr_t size)
 	return false;
 }
 
-/* The text of a segment's file; in /proc there is a prefix. */
-static void file_text(char text[SEGMENT_NAME], const char *prefix, uint64_t number)
+/* The text of a shared file; in /proc there is a prefix. */
+static void file_text(char text[SHARED_NAME], const char *prefix, const char *kind, uint64_t number)
 {
-	snprintf(text, SEGMENT_NAME, "%sgasnet-%016" PRIx64, prefix, number);
+	snprintf(text, SHARED_NAME, "%s%s-%016" PRIx64, prefix, kind, number);
 }
 
-/* Memory that neighbours can map, or MAP_FAILED. */
-static void *shared_take(uintptr_t size)
+void *shared_take(struct shared *shared, uintptr_t size)
 {
-	char text[SEGMENT_NAME];
+	char text[SHARED_NAME];
 	void *memory = MAP_FAILED;
 
-	if (!can_share(size) || getrandom(&chance, sizeof(chance), 0) != sizeof(chance))
+	if (!can_share(size) ||
+		getrandom(&shared->chance, sizeof(shared->chance), 0) != sizeof(shared->chance))
 		return MAP_FAILED;
-	file_text(text, "", chance);
-	own_file = memfd_create(text, MFD_CLOEXEC | MFD_ALLOW_SEALING);
-	if (own_file < 0)
+	file_text(text, "", shared->kind, shared->chance);
+	shared->file = memfd_create(text, MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	if (shared->file < 0)
 		return MAP_FAILED;
-	if (fchmod(own_file, S_IRUSR | S_IWUSR) == 0 && ftruncate(own_file, (off_t)size) == 0 &&
-		fcntl(own_file, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) == 0)
+	if (fchmod(shared->file, S_IRUSR | S_IWUSR) == 0 &&
+		ftruncate(shared->file, (off_t)size) == 0 &&
+		fcntl(shared->file, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) == 0)
 		memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE,
-			own_file, 0);
+			shared->file, 0);
 	if (memory == MAP_FAILED) {
-		close(own_file);
-		own_file = -1;
+		close(shared->file);
+		shared->file = -1;
 	}
 	return memory;
 }
+
+void shared_name(const struct shared *shared, char name[SHARED_NAME])
+{
+	snprintf(name, SHARED_NAME, NONE);
+	if (shared->file >= 0)
+		snprintf(name, SHARED_NAME, "%d.%d.%016" PRIx64, (int)getpid(), shared->file,
+			shared->chance);
+}
+
+/* Whether a descriptor in /proc is that of the file with this number in its text. */
+static bool is_shared(const char *path, const char *kind, uint64_t number)
+{
+	char text[SHARED_NAME] = "", wanted[SHARED_NAME];
+
+	file_text(wanted, "/memfd:", kind, number);
+	return readlink(path, text, sizeof(text) - 1) > 0 &&
+	       strncmp(text, wanted, strlen(wanted)) == 0;
+}
+
+/* A descriptor of a neighbour's file, or -1. Another file is not even opened. */
+static int shared_open(const char *kind, const char *name, uintptr_t size)
+{
+	char path[SHARED_NAME];
+	struct stat status;
+	int process, descriptor, file;
+	uint64_t number;
+
+	if (sscanf(name, "%d.%d.%" SCNx64, &process, &descriptor, &number) != 3)
+		return -1;
+	snprintf(path, sizeof(path), "/proc/%d/fd/%d", process, descriptor);
+	if (!is_shared(path, kind, number))
+		return -1;
+	file = open(path, O_RDWR | O_CLOEXEC);
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", file);
+	if (file < 0 || (is_shared(path, kind, number) && fstat(file, &status) == 0 &&
+				(uintptr_t)status.st_size == size))
+		return file;
+	close(file);
+	return -1;
+}
+
+void *shared_map(const char *kind, const char *name, uintptr_t size)
+{
+	int file = gasnet.shares ? shared_open(kind, name, size) : -1;
+	void *memory;
+
+	if (file < 0)
+		return MAP_FAILED;
+	memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, file, 0);
+	close(file);
+	/* A core has the own memory only. */
+	if (memory != MAP_FAILED)
+		(void)madvise(memory, size, MADV_DONTDUMP);
+	return memory;
+}
+
+/* --- segments */
 
 static void *private_take(uintptr_t size)
 {
@@ -110,7 +169,7 @@ static void memory_take(struct place *place, uintptr_t size)
 	void *memory = MAP_FAILED;
 
 	while (size > 0) {
-		memory = shared_take(size);
+		memory = shared_take(&segment_shared, size);
 		if (memory == MAP_FAILED)
 			memory = private_take(size);
 		if (memory != MAP_FAILED)
@@ -143,72 +202,39 @@ bool segment_make(uintptr_t size, uintptr_t heap_distance)
 	return true;
 }
 
-void segment_name(char name[SEGMENT_NAME])
-{
-	snprintf(name, SEGMENT_NAME, NONE);
-	if (own_file >= 0)
-		snprintf(name, SEGMENT_NAME, "%d.%d.%016" PRIx64, (int)getpid(), own_file, chance);
-}
-
-/* Whether a descriptor in /proc is that of the file with this number in its text. */
-static bool is_segment(const char *path, uint64_t number)
-{
-	char text[SEGMENT_NAME] = "", wanted[SEGMENT_NAME];
-
-	file_text(wanted, "/memfd:", number);
-	return readlink(path, text, sizeof(text) - 1) > 0 &&
-	       strncmp(text, wanted, strlen(wanted)) == 0;
-}
-
-/* A descriptor of a neighbour's file, or -1. Another file is not even opened. */
-static int segment_open(const char *name, uintptr_t size)
-{
-	char path[SEGMENT_NAME];
-	struct stat status;
-	int process, descriptor, file;
-	uint64_t number;
-
-	if (sscanf(name, "%d.%d.%" SCNx64, &process, &descriptor, &number) != 3)
-		return -1;
-	snprintf(path, sizeof(path), "/proc/%d/fd/%d", process, descriptor);
-	if (!is_segment(path, number))
-		return -1;
-	file = open(path, O_RDWR | O_CLOEXEC);
-	snprintf(path, sizeof(path), "/proc/self/fd/%d", file);
-	if (file < 0 || (is_segment(path, number) && fstat(file, &status) == 0 &&
-				(uintptr_t)status.st_size == size))
-		return file;
-	close(file);
-	return -1;
-}
-
 void segment_share(uint32_t rank, const char *name)
 {
 	struct place *place = &gasnet.places[rank];
-	void *memory;
-	int file;
+	void *memory = is_neighbour(rank) ? shared_map(segment_shared.kind, name, place->size)
+					  : MAP_FAILED;
 
-	if (!gasnet.shares || !is_neighbour(rank))
-		return;
-	file = segment_open(name, place->size);
-	if (file < 0)
-		return;
-	memory = mmap(
-		NULL, place->size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, file, 0);
-	close(file);
-	if (memory == MAP_FAILED)
-		return;
-	/* A core has the own segment only. */
-	(void)madvise(memory, place->size, MADV_DONTDUMP);
-	place->shared = memory;
+	if (memory != MAP_FAILED)
+		place->shared = memory;
+}
+
+void *near(uint32_t rank, const void *address)
+{
+	const struct place *place = &gasnet.places[rank];
+
+	if (rank == gasnet.rank)
+		return (void *)(uintptr_t)address;
+	return place->shared ? place->shared + ((uintptr_t)address - (uintptr_t)place->address)
+			     : NULL;
+}
+
+bool segment_has(uint32_t rank, const void *address, size_t length)
+{
+	const struct place *place = &gasnet.places[rank];
+	uintptr_t offset = (uintptr_t)address - (uintptr_t)place->address;
+
+	return length <= place->size && offset <= place->size - length;
 }
 
 void segment_check(const char *what, uint32_t rank, const void *address, size_t length)
 {
 	const struct place *place = &gasnet.places[rank];
-	uintptr_t offset = (uintptr_t)address - (uintptr_t)place->address;
 
-	if (length > place->size || offset > place->size - length)
+	if (!segment_has(rank, address, length))
 		fatal("%s of %zu bytes at %p of rank %u, whose segment has %zu bytes at %p", what,
 			length, address, rank, (size_t)place->size, place->address);
 }

@@ -14,8 +14,9 @@
 #include <sys/mman.h>
 #include <time.h>
 
-#define SLEEP 1u  /* ms */
-#define SPINS 64u /* empty polls before a thread sleeps, some 20 us */
+#define SLEEP       1u  /* ms */
+#define SPINS       64u /* empty polls before a thread sleeps, some 20 us */
+#define QUEUE_TURNS 16u /* polls that find messages in rings, for one of the queue */
 
 #ifdef GASNET_SEQ
 #define BATCH  1u
@@ -179,15 +180,12 @@ static bool message_take(const ptl_event_t *event, struct message *message)
 	uint64_t address;
 	size_t head;
 
-	message->kind = bits >> 60 & 3;
-	message->count = bits >> 55 & 31;
-	message->handler = (uint8_t)(bits >> 47);
-	message->request = bits >> 62 & 1;
-	message->length = bits & WIRE_LENGTH;
+	wire_read(bits, message);
 	message->places =
 		(uint8_t)(message->request ? wire_places(message->kind) : event->hdr_data >> 32);
 	head = wire_head(message->kind, message->count);
-	if (message->count > ARGUMENTS_MAX || message->length > MESSAGE_MAX ||
+	if (message->count > ARGUMENTS_MAX ||
+		message->length > (message->kind == KIND_MEDIUM ? MEDIUM_MAX : MESSAGE_MAX) ||
 		head + message->length > event->mlength)
 		fatal("a message of rank %u makes no sense: use one release of Postern in all "
 		      "ranks",
@@ -219,13 +217,14 @@ static bool event_take(const ptl_event_t *event, struct message *message)
 		block_append((uintptr_t)event->user_ptr);
 		return false;
 	}
-	if (event->type == PTL_EVENT_ATOMIC) /* of a barrier: it has only woken this thread */
+	if (event->pt_index == PORTAL_BARRIER) /* it has only woken this thread */
 		return false;
 	if (event->type != PTL_EVENT_PUT || event->ni_fail_type != PTL_NI_OK)
 		fatal("a message of rank %u ends in %s, %s: this is a bug of Postern's",
 			event->initiator.rank, PtlToStr(event->type, PTL_STR_EVENT),
 			PtlToStr(event->ni_fail_type, PTL_STR_FAIL_TYPE));
 	message->from = event->initiator.rank;
+	message->ring = false;
 	if (event->pt_index == PORTAL_MESSAGES)
 		return message_take(event, message);
 	message->payload = event->start;
@@ -308,7 +307,7 @@ static __attribute__((noinline)) unsigned batch_take(const ptl_event_t *first)
 	return events;
 }
 
-bool receive_poll(void)
+static bool queue_poll(void)
 {
 	ptl_event_t event;
 	unsigned events = 0, now;
@@ -326,18 +325,51 @@ bool receive_poll(void)
 	return events > 0;
 }
 
+/* Handles what has come by rings. Returns how many messages there were. */
+static unsigned rings_poll(void)
+{
+	unsigned count, messages = 0;
+
+	do {
+		count = 0;
+		if (!rings_ready() || !poll_try())
+			break;
+		while (count < BATCH && rings_take(&batch[count]))
+			count++;
+		poll_leave();
+		batch_handle(count);
+		rings_done();
+		messages += count;
+	} while (count > 0 && messages < ROUNDS * BATCH);
+	return messages;
+}
+
+bool receive_poll(void)
+{
+	static PER_THREAD unsigned turns;
+	unsigned messages = rings_poll();
+
+	/* Each look at the queue costs as much as many messages of rings. */
+	if (messages > 0 && ++turns % QUEUE_TURNS != 0)
+		return true;
+	return queue_poll() || messages > 0;
+}
+
 void receive_sleep(void)
 {
 	const ptl_handle_eq_t queues[] = {gasnet.receive, gasnet.sent, gasnet.transfers};
 	ptl_event_t event;
 	unsigned which = 0;
-	int code;
+	int code = PTL_EQ_EMPTY;
 
 	if (!poll_try()) {
 		others_await();
 		return;
 	}
-	code = PtlEQPoll(queues, sizeof(queues) / sizeof(queues[0]), SLEEP, &event, &which);
+	rings_sleep(true);
+	if (!rings_ready())
+		code = PtlEQPoll(queues, sizeof(queues) / sizeof(queues[0]), SLEEP, &event, &which);
+	rings_sleep(false);
 	if (code == PTL_OK && which == 0) {
 		(void)batch_take(&event);
 		return;

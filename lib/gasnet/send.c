@@ -101,7 +101,8 @@ static bool share_fits(uint32_t rank, unsigned places)
 	uint64_t used = sum_read(&peer->used);
 
 	do {
-		uint64_t back = sum_read(&peer->returned) + sum_read(&released[rank]);
+		uint64_t back =
+			sum_read(&peer->returned) + sum_read(&released[rank]) + ring_released(rank);
 
 		/* If others took places since, and gave them back, this wraps, and is tried
 		 * again. */
@@ -233,18 +234,6 @@ static struct slot *slot_take(void)
 
 /* --- messages */
 
-struct outgoing {
-	uint32_t to;
-	enum kind kind;
-	bool request, async;
-	uint8_t handler, places; /* places: that a reply gives back */
-	const void *source;
-	size_t length;
-	uint8_t *destination;
-	unsigned count;
-	const gasnet_handlerarg_t *arguments;
-};
-
 static ptl_process_t target_of(const struct outgoing *out)
 {
 	return (ptl_process_t){.rank = out->to};
@@ -307,8 +296,28 @@ static void long_put(const struct outgoing *out)
 	}
 }
 
+/* R3. A request waits for room in a ring, as it does for its share; a reply does not. */
+static bool ring_leave(const struct outgoing *out)
+{
+	void *there = out->kind >= KIND_LONG ? near(out->to, out->destination) : NULL;
+	unsigned tries = 0;
+
+	if (!ring_is_open(out->to) || (out->kind == KIND_LONG && !there))
+		return false;
+	if (there && out->length > 0)
+		memmove(there, out->source, out->length);
+	while (!ring_put(out, there)) {
+		if (!out->request || !ring_is_open(out->to))
+			return false;
+		wait_turn(&tries);
+	}
+	return true;
+}
+
 static void message_leave(const struct outgoing *out)
 {
+	if (ring_leave(out))
+		return;
 	if (out->kind == KIND_LONG)
 		long_put(out);
 	else
@@ -325,6 +334,7 @@ static void message_loop(const struct outgoing *out)
 	message.handler = out->handler;
 	message.count = (uint8_t)out->count;
 	message.request = out->request;
+	message.ring = false;
 	message.places = 0;
 	message.length = out->length;
 	message.payload = out->kind == KIND_MEDIUM ? message.bytes : out->destination;

@@ -252,12 +252,13 @@ bool start_join(void)
 
 bool start_exchange(const char *configuration)
 {
-	char value[TEXT_ROOM], kind[16], name[SEGMENT_NAME];
+	char value[TEXT_ROOM], kind[16], segment[SHARED_NAME], rings[SHARED_NAME];
 	struct place *own = &gasnet.places[gasnet.rank];
 
-	segment_name(name);
-	snprintf(value, sizeof(value), "%" PRIxPTR ":%" PRIxPTR ":%s:%s", (uintptr_t)own->address,
-		own->size, configuration, name);
+	shared_name(&segment_shared, segment);
+	shared_name(&rings_shared, rings);
+	snprintf(value, sizeof(value), "%" PRIxPTR ":%" PRIxPTR ":%s:%s:%s",
+		(uintptr_t)own->address, own->size, configuration, segment, rings);
 	if (!tell("segment", value) || !meet())
 		return false;
 	for (uint32_t i = 0; i < gasnet.size; i++) {
@@ -265,14 +266,15 @@ bool start_exchange(const char *configuration)
 
 		if (!ask("segment", i, value))
 			return false;
-		if (sscanf(value, "%" SCNxPTR ":%" SCNxPTR ":%15[^:]:%63s", &address,
-			    &gasnet.places[i].size, kind, name) != 4 ||
+		if (sscanf(value, "%" SCNxPTR ":%" SCNxPTR ":%15[^:]:%63[^:]:%63s", &address,
+			    &gasnet.places[i].size, kind, segment, rings) != 5 ||
 			strcmp(kind, configuration) != 0)
 			fatal("this rank's segment is %s, and rank %u says \"%.100s\": compile all "
 			      "ranks alike",
 				configuration, i, value);
 		gasnet.places[i].address = (void *)address;
-		segment_share(i, name);
+		segment_share(i, segment);
+		ring_share(i, rings);
 	}
 	return true;
 }

@@ -20,7 +20,8 @@
  *     which runs handlers; a reply, which may not, waits for SEND events alone, which need the
  *     peer's Portals and not its program.
  *
- * places.c has P1, transfer.c has T1 to T3, phases.c B1 to B3, collective.c C1 and C2, exit.c E1.
+ * places.c has P1, rings.c R1 to R4, transfer.c T1 to T3, phases.c B1 to B3, collective.c C1 and
+ * C2, exit.c E1.
  *
  * No lock is taken while another one is held.
  */
@@ -38,13 +39,17 @@
 /* --- locks */
 
 #ifdef GASNET_SEQ
-#define LOCK(name)   static char name __attribute__((unused))
-#define lock(name)   ((void)(name))
-#define unlock(name) ((void)(name))
+typedef char lock_type;
+#define LOCK(name)      static char name __attribute__((unused))
+#define lock_make(name) ((void)(name))
+#define lock(name)      ((void)(name))
+#define unlock(name)    ((void)(name))
 #else
-#define LOCK(name)   static pthread_mutex_t name = PTHREAD_MUTEX_INITIALIZER
-#define lock(name)   ((void)pthread_mutex_lock(&(name)))
-#define unlock(name) ((void)pthread_mutex_unlock(&(name)))
+typedef pthread_mutex_t lock_type;
+#define LOCK(name)      static pthread_mutex_t name = PTHREAD_MUTEX_INITIALIZER
+#define lock_make(name) ((void)pthread_mutex_init(&(name), NULL))
+#define lock(name)      ((void)pthread_mutex_lock(&(name)))
+#define unlock(name)    ((void)pthread_mutex_unlock(&(name)))
 #endif
 
 /* --- messages */
@@ -73,8 +78,8 @@ enum kind { KIND_SHORT, KIND_MEDIUM, KIND_LONG, KIND_LONG_PACKED };
 struct message {
 	uint32_t from;
 	uint8_t kind, handler, count;
-	bool request;
-	uint8_t places; /* of the request; of a reply: of the request that it answers */
+	bool request, ring; /* ring: it came by a ring */
+	uint8_t places;     /* of the request; of a reply: of the request that it answers */
 	int32_t arguments[ARGUMENTS_MAX];
 	void *payload;
 	size_t length;
@@ -127,7 +132,7 @@ struct gasnet {
 	uint64_t transfer_most;             /* entries of `transfers` */
 	uint64_t queue, blocks, block_size; /* the environment's, or what the job needs */
 	uint64_t segment_most;
-	bool shares;                 /* the segment, with ranks of the host */
+	bool shares;                 /* memory, with ranks of the host */
 	double exit_wait;            /* s */
 	bool freezes, traces, syncs; /* GASNET_FREEZE_ON_ERROR, _BACKTRACE, _FS_SYNC */
 	int wait_mode;
@@ -163,11 +168,27 @@ uint64_t share_reckon(uint64_t queue, uint64_t blocks, uint64_t size, uint32_t r
 /* places.c */
 void segment_limits(uint64_t memory[], uint64_t most[]);
 bool segment_make(uintptr_t size, uintptr_t heap_distance);
-/* A word by which neighbours find this rank's segment. */
-#define SEGMENT_NAME 64u
-void segment_name(char name[SEGMENT_NAME]);
 /* Maps the segment of that name, if it is a neighbour's and the system lets this process. */
 void segment_share(uint32_t rank, const char *name);
+/* Memory that neighbours can map (P1). */
+#define SHARED_NAME 64u
+struct shared {
+	const char *kind; /* a word of its file's text */
+	int file;         /* -1: none */
+	uint64_t chance;  /* a part of its file's text */
+};
+extern struct shared segment_shared;
+/* MAP_FAILED if it cannot be shared, or there is no neighbour. */
+void *shared_take(struct shared *shared, uintptr_t size);
+/* A word by which neighbours find it. */
+void shared_name(const struct shared *shared, char name[SHARED_NAME]);
+/* Maps memory of that kind, name and size. MAP_FAILED if the system refuses it. */
+void *shared_map(const char *kind, const char *name, uintptr_t size);
+/* Another rank on this one's host. */
+bool is_neighbour(uint32_t rank);
+/* Where this process has memory of a rank's segment: its own, or a neighbour's; NULL: nowhere. */
+void *near(uint32_t rank, const void *address);
+bool segment_has(uint32_t rank, const void *address, size_t length);
 /* Ends the job if the range is not in that rank's segment. */
 void segment_check(const char *what, uint32_t rank, const void *address, size_t length);
 
@@ -181,6 +202,27 @@ void sent_take(const ptl_event_t *event);
 void share_return(uint32_t rank, unsigned places);
 /* A request of that rank was handled without a reply. */
 void share_release(uint32_t rank, unsigned places);
+
+/* rings.c */
+extern struct shared rings_shared;
+void rings_open(void);
+/* Rings to a neighbour whose memory has that name, if the system lets this process. */
+void ring_share(uint32_t rank, const char *name);
+/* Whether messages to that rank may go by a ring. */
+bool ring_is_open(uint32_t rank);
+/* Returns false if the ring has no room now, or was closed. copied: a long's data are in place. */
+struct outgoing;
+bool ring_put(const struct outgoing *out, bool copied);
+/* Places of that rank's requests that its rings' reader has released. */
+uint64_t ring_released(uint32_t rank);
+void ring_release(uint32_t rank, unsigned places);
+/* Whether there is a message. */
+bool rings_ready(void);
+/* Under the poll lock: takes a message; in SEQ its payload stays until rings_done(). */
+bool rings_take(struct message *message);
+void rings_done(void);
+/* This rank begins to sleep, or has ended. */
+void rings_sleep(bool asleep);
 
 /* receive.c */
 void receive_open(void);

@@ -220,16 +220,6 @@ static void remote_check(const char *what, uint32_t rank, const void *remote, si
 	segment_check(what, rank, remote, length);
 }
 
-/* Where this process has memory of a rank: its own, or a neighbour's; NULL: nowhere. */
-static void *near(uint32_t rank, const void *remote)
-{
-	uint8_t *shared = gasnet.places[rank].shared;
-
-	if (rank == gasnet.rank)
-		return (void *)(uintptr_t)remote;
-	return shared ? shared + offset_of(rank, remote) : NULL;
-}
-
 /* T3. */
 static void near_begin(uint32_t rank)
 {

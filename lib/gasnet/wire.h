@@ -30,6 +30,27 @@ static inline size_t wire_head(enum kind kind, unsigned count)
 	return kind == KIND_MEDIUM ? wire_padded(arguments) : arguments;
 }
 
+struct outgoing {
+	uint32_t to;
+	enum kind kind;
+	bool request, async;
+	uint8_t handler, places; /* places: that a reply gives back */
+	const void *source;
+	size_t length;
+	uint8_t *destination;
+	unsigned count;
+	const gasnet_handlerarg_t *arguments;
+};
+
+static inline void wire_read(uint64_t bits, struct message *message)
+{
+	message->request = bits >> 62 & 1;
+	message->kind = bits >> 60 & 3;
+	message->count = bits >> 55 & 31;
+	message->handler = (uint8_t)(bits >> 47);
+	message->length = bits & WIRE_LENGTH;
+}
+
 /* Places that a request takes at its target (G1). */
 static inline unsigned wire_places(enum kind kind)
 {

@@ -209,6 +209,13 @@ static void both_look(void)
 		CHECK(seen[i] || others[i]);
 }
 
+/* A rank that sleeps at once whenever it waits. */
+void copies_sleep(void)
+{
+	CHECK(gasnet_set_waitmode(GASNET_WAIT_BLOCK) == GASNET_OK);
+	copies_order();
+}
+
 void copies_order(void)
 {
 	const unsigned right = (rank + 1) % ranks;
@@ -251,4 +258,14 @@ void copies_wait(void)
 	fflush(stdout);
 	for (uint64_t i = 0;; i++)
 		gasnet_put_val((rank + 1) % ranks, segments[(rank + 1) % ranks], i, 8);
+}
+
+/* The same with messages. */
+void copies_send(void)
+{
+	barrier_pass();
+	printf("%d\n", (int)getpid());
+	fflush(stdout);
+	for (;;)
+		CHECK(gasnet_AMRequestShort1((rank + 1) % ranks, HANDLER_COPIES, 0) == GASNET_OK);
 }

@@ -370,6 +370,11 @@ void fake_yield(void)
 	baton_await();
 }
 
+void fake_goes_on(void)
+{
+	idle = 0;
+}
+
 /* A call that looks at queues: messages go on, and other fibers may run. */
 static void look(bool empty)
 {

@@ -54,6 +54,8 @@ FAKE_API unsigned fake_random(unsigned below);
 FAKE_API unsigned fake_rank(void);
 /* Passes the baton on, perhaps. */
 FAKE_API void fake_yield(void);
+/* Something has happened: the ranks do not wait for each other. */
+FAKE_API void fake_goes_on(void);
 /* Ends the process after a line, with an error. */
 FAKE_API void fake_fail(const char *format, ...) __attribute__((format(printf, 1, 2), noreturn));
 

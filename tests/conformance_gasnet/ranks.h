@@ -66,8 +66,10 @@ int copies_table(gasnet_handlerentry_t *table);
 void copies_shared(void);
 void copies_silent(void);
 void copies_order(void);
+void copies_sleep(void);
 void copies_spin(void);
 void copies_wait(void);
+void copies_send(void);
 /* longs.c; longs_table returns how many handlers it has added. */
 int longs_table(gasnet_handlerentry_t *table);
 void longs_run(void);

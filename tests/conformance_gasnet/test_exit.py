@@ -112,6 +112,10 @@ class Exit(unittest.TestCase):
     def test_a_rank_is_killed_whose_segment_others_write(self):
         self.killed(1, "wait-copying")
 
+    def test_a_rank_is_killed_whose_ring_others_write(self):
+        for which in (0, 1):
+            self.killed(which, "wait-sending")
+
     def freezes(self, scenario, code, variable):
         """A rank stops, and goes on with SIGCONT."""
         with self.start(SEQ, scenario, ranks=1, **{variable: "1"}) as job:
