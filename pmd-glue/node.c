@@ -40,6 +40,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <rte_branch_prediction.h>
 #include <rte_byteorder.h>
 #include <rte_mbuf.h>
 
@@ -445,19 +446,12 @@ static uint16_t node_transmit(struct port *port, struct rte_mbuf **frames, uint1
 
 /* --- receiving --- */
 
-/* Takes what a peer has sent; true: it is still there. */
-static bool peer_receive(
-	struct node *node, unsigned at, struct rte_mbuf **frames, uint16_t count, uint16_t *done)
+/* A peer that has sent nothing more has ended, or broken the rules. */
+static __rte_noinline void peer_leave(struct node *node, unsigned at)
 {
 	struct node_peer *peer = node->peers[at];
-	uint16_t taken = pair_receive(peer->pair, frames + *done, (uint16_t)(count - *done));
 
-	*done = (uint16_t)(*done + taken);
-	if (taken > 0) {
-		peer->heard = true;
-		return true;
-	}
-	if (peer->link && !pair_sound(peer->pair)) {
+	if (peer->link) {
 		if (node->broken++ == 0)
 			log_warning("%s: process id %u of uid %u has broken the rules of the "
 				    "memory that it shares with this one, which drops it: restart "
@@ -466,22 +460,37 @@ static bool peer_receive(
 		node->counters.errors++;
 		peer_end(node, peer);
 	}
-	if (peer->link)
-		return true;
 	peer_remove(node, at);
-	return false;
+}
+
+/* Takes what a peer has sent. *stays: it is still there. */
+static inline unsigned peer_receive(
+	struct node *node, unsigned at, struct rte_mbuf **frames, unsigned room, bool *stays)
+{
+	struct node_peer *peer = node->peers[at];
+	unsigned taken = pair_receive(peer->pair, frames, (uint16_t)room);
+
+	*stays = true;
+	if (taken > 0) {
+		peer->heard = true;
+	} else if (unlikely(!peer->link || !pair_sound(peer->pair))) {
+		peer_leave(node, at);
+		*stays = false;
+	}
+	return taken;
 }
 
 /* The hot peers, each in its turn the first one. */
 static uint16_t node_receive_hot(struct node *node, struct rte_mbuf **frames, uint16_t count)
 {
-	uint16_t done = 0;
+	unsigned done = 0;
+	bool stays;
 
 	for (unsigned n = node->hot; n-- > 0 && done < count;)
-		(void)peer_receive(node, n, frames, count, &done);
+		done += peer_receive(node, n, frames + done, count - done, &stays);
 	if (node->hot > 1 && done > 0)
 		members_swap(node, node->first++ % node->hot, node->hot - 1);
-	return done;
+	return (uint16_t)done;
 }
 
 /* A part of the cold peers, or all. A look at one that has sent nothing writes nothing. */
@@ -493,8 +502,8 @@ static uint16_t node_receive_cold(
 	if (!node->all)
 		left = (left + COLD_PART - 1) / COLD_PART;
 	for (; left > 0 && done < count; left--) {
-		uint16_t before = done;
-		unsigned at;
+		unsigned at, taken;
+		bool stays;
 
 		if (node->hot + node->cold >= node->count)
 			node->cold = 0;
@@ -503,11 +512,11 @@ static uint16_t node_receive_cold(
 			node->cold++;
 			continue;
 		}
-		if (!peer_receive(node, at, frames, count, &done))
-			continue;
-		if (done > before)
+		taken = peer_receive(node, at, frames + done, (unsigned)count - done, &stays);
+		done = (uint16_t)(done + taken);
+		if (taken > 0)
 			members_swap(node, at, node->hot++);
-		else
+		else if (stays)
 			node->cold++;
 	}
 	return done;
@@ -520,8 +529,8 @@ static void node_look_at_all(struct node *node)
 	node->all = true;
 }
 
-/* What has come through pairs. */
-static uint16_t node_receive_pairs(struct node *node, struct rte_mbuf **frames, uint16_t count)
+static __rte_noinline uint16_t node_receive_all(
+	struct node *node, struct rte_mbuf **frames, uint16_t count)
 {
 	uint16_t done;
 
@@ -532,6 +541,19 @@ static uint16_t node_receive_pairs(struct node *node, struct rte_mbuf **frames, 
 		done = node_receive_cold(node, frames, count, done);
 	node->all = false;
 	return done;
+}
+
+/* What has come through pairs. Of the two processes of many a job each has one peer. */
+static inline uint16_t node_receive_pairs(
+	struct node *node, struct rte_mbuf **frames, uint16_t count)
+{
+	bool stays;
+
+	if (unlikely(node->count != 1 || node->hot != 1 || node->all ||
+		     node->calls + 1 >= TICK_CALLS))
+		return node_receive_all(node, frames, count);
+	node->calls++;
+	return (uint16_t)peer_receive(node, 0, frames, count, &stays);
 }
 
 static uint16_t node_receive(struct port *port, struct rte_mbuf **frames, uint16_t count)

@@ -39,7 +39,8 @@
 	(64u << 10) /* bytes of bulk of which parts are counted, as windows are small at first */
 #define COMMIT    (128u << 10) /* bytes of bulk that are given memory at a time */
 #define TELL      8u /* of the window, that part is free before the sender is told in a burst */
-#define LAP_MASK  0x7fffffffu
+#define LAP_MASK  0x3fffffffu
+#define WORD_SAME (UINT64_C(1) << 30) /* P9 */
 #define WORD_ANEW (UINT64_C(1) << 31) /* the frame lies at the beginning of the bulk */
 #define WORD_LAP  32                  /* bits; the head's length lies above the lap, */
 #define WORD_TAIL 48
@@ -47,7 +48,7 @@
 /* --- shared memory --- */
 
 struct slot {
-	_Atomic uint64_t word; /* lap, anew, bytes of the head, bytes of the tail */
+	_Atomic uint64_t word; /* lap, same, anew, bytes of the head, bytes of the tail */
 	uint8_t head[PAIR_SLOT_ROOM];
 };
 static_assert(sizeof(struct slot) == 256, "slots lie in cache lines of their own");
@@ -77,6 +78,13 @@ static_assert(FRAME_MAX + 2 * LINE <= PAIR_BULK, "a frame always fits");
 
 /* --- private memory --- */
 
+/* An Ethernet header (P9): its first bytes, and its last ones, which overlap. */
+struct header {
+	uint64_t first;
+	uint64_t last;
+};
+#define HEADER_LAST (FRAME_HEADER - sizeof(uint64_t))
+
 struct outgoing {
 	struct slot *slots;
 	uint8_t *bulk;
@@ -96,6 +104,7 @@ struct outgoing {
 	uint64_t rested; /* `placed` at the last pair_rest() */
 	uint64_t taken;  /* as the peer's progress was last seen */
 	uint64_t freed;
+	struct header header; /* of the last small frame that had one */
 	struct stores stores;
 };
 
@@ -112,12 +121,13 @@ struct incoming {
 	struct slot *slots;
 	uint8_t *bulk;
 	struct progress *progress;
-	uint64_t taken;  /* slots */
-	uint64_t placed; /* bytes of bulk */
-	uint32_t at;     /* where in the bulk the next frame lies, unless it lies anew */
-	uint32_t reach;  /* where the lap before ended */
-	uint64_t told;   /* bytes of bulk that the peer knows to be free */
-	uint32_t cpu;    /* as progress->cpu */
+	uint64_t taken;       /* slots */
+	uint64_t placed;      /* bytes of bulk */
+	uint32_t at;          /* where in the bulk the next frame lies, unless it lies anew */
+	uint32_t reach;       /* where the lap before ended */
+	uint64_t told;        /* bytes of bulk that the peer knows to be free */
+	struct header header; /* of the last small frame that had one */
+	uint32_t cpu;         /* as progress->cpu */
 	uint64_t oldest;
 	uint64_t newest; /* the next one's number */
 	struct tail tails[PAIR_TAILS];
@@ -146,6 +156,32 @@ size_t pair_bytes(void)
 }
 
 /* --- frames in memory --- */
+
+/* Frames that their slots hold, of one piece. */
+static inline bool frame_is_small(uint32_t head, uint32_t tail)
+{
+	return head <= PAIR_SLOT_ROOM && tail == 0;
+}
+
+static inline struct header header_read(const uint8_t *frame)
+{
+	struct header header;
+
+	memcpy(&header.first, frame, sizeof(header.first));
+	memcpy(&header.last, frame + HEADER_LAST, sizeof(header.last));
+	return header;
+}
+
+static inline void header_write(uint8_t *frame, struct header header)
+{
+	memcpy(frame, &header.first, sizeof(header.first));
+	memcpy(frame + HEADER_LAST, &header.last, sizeof(header.last));
+}
+
+static inline bool headers_equal(struct header a, struct header b)
+{
+	return ((a.first ^ b.first) | (a.last ^ b.last)) == 0;
+}
 
 static inline uint32_t word_lap(uint64_t position)
 {
@@ -283,16 +319,23 @@ static bool out_make(struct pair *pair, uint32_t bytes)
 	return out->at + bytes <= out->limit;
 }
 
+/* Returns false if there is no free slot, or the pair is unsound. */
+static inline bool out_room(struct pair *pair)
+{
+	struct outgoing *out = &pair->out;
+	if (likely(out->sent - out->taken < PAIR_SLOTS))
+		return true;
+	out_look(pair);
+	return !pair->unsound && out->sent - out->taken < PAIR_SLOTS;
+}
+
 /* Finds room for a frame. Returns false if there is none, or the pair is unsound. */
 static inline bool out_place(struct pair *pair, uint32_t head, uint32_t tail, struct place *place)
 {
 	struct outgoing *out = &pair->out;
 	*place = (struct place){.bytes = bulk_bytes(head, tail)};
-	if (unlikely(out->sent - out->taken >= PAIR_SLOTS)) {
-		out_look(pair);
-		if (pair->unsound || out->sent - out->taken >= PAIR_SLOTS)
-			return false;
-	}
+	if (unlikely(!out_room(pair)))
+		return false;
 	if (place->bytes > 0) {
 		if (unlikely(out->at + place->bytes > out->limit) && !out_make(pair, place->bytes))
 			return false;
@@ -305,24 +348,31 @@ static inline bool out_place(struct pair *pair, uint32_t head, uint32_t tail, st
 	return true;
 }
 
-/* The frame has been copied to its place: the peer may see it. */
-static inline void out_publish(
-	struct pair *pair, uint32_t head, uint32_t tail, const struct place *place)
+/* The frame is in the next slot: the peer may see it. flags: of its word. */
+static inline void slot_publish(struct pair *pair, uint32_t head, uint32_t tail, uint64_t flags)
 {
 	struct outgoing *out = &pair->out;
-	uint64_t word =
-		word_lap(out->sent) | (uint64_t)head << WORD_LAP | (uint64_t)tail << WORD_TAIL;
-	if (place->bytes > 0) {
-		word |= out->anew ? WORD_ANEW : 0;
-		out->anew = false;
-		out->at += place->bytes;
-		out->placed += place->bytes;
-	}
+	uint64_t word = word_lap(out->sent) | (uint64_t)head << WORD_LAP |
+			(uint64_t)tail << WORD_TAIL | flags;
 	/* Release: the frame is there before its word. Pairs with in_next(). */
 	atomic_store_explicit(&out->slots[out->sent % PAIR_SLOTS].word, word, memory_order_release);
 	out->sent++;
 	pair->counters.sent++;
 	pair->counters.bytes_sent += head + tail;
+}
+
+/* The frame has been copied to its place. */
+static inline void out_publish(
+	struct pair *pair, uint32_t head, uint32_t tail, uint64_t flags, const struct place *place)
+{
+	struct outgoing *out = &pair->out;
+	if (place->bytes > 0) {
+		flags |= out->anew ? WORD_ANEW : 0;
+		out->anew = false;
+		out->at += place->bytes;
+		out->placed += place->bytes;
+	}
+	slot_publish(pair, head, tail, flags);
 }
 
 /* Copies what follows a frame's first segment: memory of a program, which may have gone. Returns
@@ -361,27 +411,54 @@ static inline bool frame_send(struct pair *pair, const struct rte_mbuf *frame)
 	pair->counters.bytes_streamed += streams ? tail : 0;
 	memcpy(place.head, rte_pktmbuf_mtod(frame, const void *), frame->data_len);
 	if (segments_copy(
-		    tail > 0 ? place.tail : place.head + frame->data_len, frame->next, streams))
-		out_publish(pair, head, tail, &place);
-	else
+		    tail > 0 ? place.tail : place.head + frame->data_len, frame->next, streams)) {
+		/* P9. A peer that has changed it spoils its own frames. */
+		if (frame_is_small(head, tail))
+			pair->out.header = header_read(place.head);
+		out_publish(pair, head, tail, 0, &place);
+	} else {
 		pair->counters.errors++; /* lost: its place is the next frame's */
+	}
+	return true;
+}
+
+/* The same for one segment that a slot holds. */
+static inline bool small_send(struct pair *pair, const struct rte_mbuf *frame)
+{
+	struct outgoing *out = &pair->out;
+	uint8_t *to = out->slots[out->sent % PAIR_SLOTS].head;
+	const uint8_t *from = rte_pktmbuf_mtod(frame, const uint8_t *);
+	uint32_t length = frame->data_len;
+	struct header header = header_read(from);
+	if (unlikely(!out_room(pair)))
+		return false;
+	if (likely(headers_equal(header, out->header))) {
+		memcpy(to, from + FRAME_HEADER, length - FRAME_HEADER);
+		slot_publish(pair, length, 0, WORD_SAME);
+		return true;
+	}
+	memcpy(to, from, length);
+	out->header = header;
+	slot_publish(pair, length, 0, 0);
 	return true;
 }
 
 uint16_t pair_transmit(struct pair *pair, struct rte_mbuf **frames, uint16_t count)
 {
 	uint16_t n;
-	for (n = 0; n < count; n++) {
+	for (n = 0; n < count && !pair->unsound; n++) {
 		struct rte_mbuf *frame = frames[n];
-		if (pair->unsound)
-			break;
+		bool small = frame->nb_segs == 1 && frame_is_small(frame->pkt_len, 0);
 		if (unlikely(!lengths_fine(frame->pkt_len, 0, pair->frame_size))) {
 			pair->counters.errors++;
-		} else if (!frame_send(pair, frame)) {
+		} else if (unlikely(!(small ? small_send(pair, frame) : frame_send(pair, frame)))) {
 			pair->counters.full++;
 			break;
 		}
-		rte_pktmbuf_free(frame);
+		if (small)
+			rte_pktmbuf_free_seg(frame);
+		else
+			rte_pktmbuf_free(frame);
 	}
 	return n;
 }
@@ -467,6 +544,28 @@ static void tail_attach(struct pair *pair, struct rte_mbuf *frame, struct rte_mb
 	frame->nb_segs = 2;
 }
 
+/* A frame of one segment that lay in a slot (P9). NULL: no buffer. */
+static inline struct rte_mbuf *small_make(
+	struct pair *pair, const struct slot *slot, uint64_t word, uint32_t head)
+{
+	struct incoming *in = &pair->in;
+	struct rte_mbuf *frame = rte_pktmbuf_alloc(pair->pool);
+	uint8_t *to;
+	if (unlikely(!frame))
+		return NULL;
+	frame->data_len = (uint16_t)head;
+	frame->pkt_len = head;
+	to = rte_pktmbuf_mtod(frame, uint8_t *);
+	if (likely((word & WORD_SAME) != 0)) {
+		header_write(to, in->header);
+		memcpy(to + FRAME_HEADER, slot->head, head - FRAME_HEADER);
+	} else {
+		memcpy(to, slot->head, head);
+		in->header = header_read(to);
+	}
+	return frame;
+}
+
 /* A frame of what lies at a place. NULL: no buffer. */
 static inline struct rte_mbuf *frame_make(
 	struct pair *pair, const struct place *place, uint32_t head, uint32_t tail)
@@ -493,55 +592,92 @@ static inline struct rte_mbuf *frame_make(
 	return frame;
 }
 
-/* The next frame. NULL: there is none, or no buffer for it, or the pair is unsound. */
-static inline struct rte_mbuf *in_next(struct pair *pair)
+/* The next frame, which lies in the bulk as well. NULL: no buffer, or the pair is unsound. */
+static __rte_noinline struct rte_mbuf *bulk_next(
+	struct pair *pair, struct slot *slot, uint64_t word, uint32_t head, uint32_t tail)
 {
 	struct incoming *in = &pair->in;
-	struct slot *slot = &in->slots[in->taken % PAIR_SLOTS];
-	/* Acquire: pairs with out_publish(). */
-	uint64_t word = atomic_load_explicit(&slot->word, memory_order_acquire);
-	uint32_t lap = word_lap(in->taken);
-	uint32_t head = (uint16_t)(word >> WORD_LAP), tail = (uint16_t)(word >> WORD_TAIL);
 	struct place place;
 	struct rte_mbuf *frame;
-	if ((((uint32_t)word + 1) & LAP_MASK) == lap) {
-		/* The usual small frame has a second line, which then comes with the first. */
-		rte_prefetch0(slot->head + LINE);
-		return NULL;
-	}
-	if (unlikely(((uint32_t)word & LAP_MASK) != lap ||
-		     !lengths_fine(head, tail, pair->frame_size) ||
+	if (unlikely(!lengths_fine(head, tail, pair->frame_size) ||
 		     !place_find(&place, slot, word, in->bulk, in->at, head, tail) ||
 		     in->placed + place.bytes - in_freed(in) > PAIR_BULK)) {
 		pair->unsound = true;
 		return NULL;
 	}
 	frame = frame_make(pair, &place, head, tail);
-	if (unlikely(!frame)) {
-		pair->counters.no_mbuf++;
+	if (unlikely(!frame))
 		return NULL;
-	}
 	if (word & WORD_ANEW)
 		in->reach = in->at;
 	in->at = place.at + place.bytes;
 	in->placed += place.bytes;
+	return frame;
+}
+
+/* Is there no next frame? If there is one, *word is its slot's. */
+static inline bool in_empty(const struct incoming *in, uint64_t *word)
+{
+	const struct slot *slot = &in->slots[in->taken % PAIR_SLOTS];
+	/* Acquire: pairs with slot_publish(). */
+	*word = atomic_load_explicit(&slot->word, memory_order_acquire);
+	if ((((uint32_t)*word + 1) & LAP_MASK) != word_lap(in->taken))
+		return false;
+	/* The usual small frame has a second line, which then comes with the first. */
+	rte_prefetch0(slot->head + LINE);
+	return true;
+}
+
+/* The next frame, whose slot has this word. NULL: no buffer, or the pair is unsound. */
+static inline struct rte_mbuf *in_next(struct pair *pair, uint64_t word)
+{
+	struct incoming *in = &pair->in;
+	struct slot *slot = &in->slots[in->taken % PAIR_SLOTS];
+	uint32_t head = (uint16_t)(word >> WORD_LAP), tail = (uint16_t)(word >> WORD_TAIL);
+	struct rte_mbuf *frame;
+	if (unlikely(((uint32_t)word & LAP_MASK) != word_lap(in->taken))) {
+		pair->unsound = true;
+		return NULL;
+	}
+	if (likely(frame_is_small(head, tail) && head >= FRAME_HEADER))
+		frame = small_make(pair, slot, word, head);
+	else
+		frame = bulk_next(pair, slot, word, head, tail);
+	if (unlikely(!frame)) {
+		pair->counters.no_mbuf += !pair->unsound;
+		return NULL;
+	}
 	in->taken++;
 	pair->counters.bytes_received += head + tail;
 	return frame;
 }
 
-uint16_t pair_receive(struct pair *pair, struct rte_mbuf **frames, uint16_t count)
+/* A word of a frame is there. */
+static __rte_noinline uint16_t frames_receive(
+	struct pair *pair, struct rte_mbuf **frames, uint16_t count, uint64_t word)
 {
 	struct incoming *in = &pair->in;
 	uint16_t n = 0;
-	if (unlikely(pair->unsound))
-		return 0;
-	while (n < count && (frames[n] = in_next(pair)))
-		n++;
+	do
+		frames[n] = in_next(pair, word);
+	while (frames[n] && ++n < count && !in_empty(in, &word));
 	if (n > 0 || in_freed(in) != in->told)
 		in_tell(in);
 	pair->counters.received += n;
 	return n;
+}
+
+uint16_t pair_receive(struct pair *pair, struct rte_mbuf **frames, uint16_t count)
+{
+	struct incoming *in = &pair->in;
+	uint64_t word;
+	if (unlikely(pair->unsound))
+		return 0;
+	if (count > 0 && !in_empty(in, &word))
+		return frames_receive(pair, frames, count, word);
+	if (unlikely(in_freed(in) != in->told))
+		in_tell(in);
+	return 0;
 }
 
 bool pair_waits(const struct pair *pair)
@@ -595,7 +731,9 @@ void pair_move(struct pair *from, struct pair *to)
 	window_set(&to->out, RTE_MAX(window, to->out.window));
 	out_limit(&to->out);
 	/* More than a ring full: the peer has taken frames, which is against the rules. */
-	for (uint64_t n = 0; n < from->out.sent && from->out.sent <= PAIR_SLOTS; n++) {
+	if (from->out.sent > PAIR_SLOTS)
+		return;
+	for (uint64_t n = 0; n < from->out.sent; n++) {
 		struct slot *slot = &from->out.slots[n];
 		/* P1 is for own words as well. */
 		uint64_t word = atomic_load_explicit(&slot->word, memory_order_relaxed);
@@ -608,9 +746,10 @@ void pair_move(struct pair *from, struct pair *to)
 		memcpy(here.head, there.head, head);
 		if (tail > 0)
 			memcpy(here.tail, there.tail, tail);
-		out_publish(to, head, tail, &here);
+		out_publish(to, head, tail, word & WORD_SAME, &here);
 		at = there.at + there.bytes;
 	}
+	to->out.header = from->out.header;
 }
 
 void pair_rest(struct pair *pair)

@@ -45,7 +45,7 @@
 #define WAKES_AT_ONCE   64u /* of one link */
 
 #define MAGIC   UINT32_C(0x6c6c6148)
-#define VERSION 1u
+#define VERSION 2u
 
 enum kind { KIND_HELLO = 1, KIND_ANSWER };
 

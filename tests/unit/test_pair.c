@@ -16,6 +16,7 @@
 #define ROUNDS       4000u
 #define THREAD_ROUND 60000u
 #define SCRIBBLES    50000u
+#define SAME         (1u << 30) /* of a word (pair.h, P9) */
 
 /* --- everything at random, beside a queue of copies --- */
 
@@ -438,6 +439,61 @@ static void pair_close__unmaps_when_no_frame_refers_to_the_memory(void **state)
 	assert_int_equal(pool_used(pool), 0);
 }
 
+static uint8_t *slot_bytes(unsigned slot)
+{
+	return (uint8_t *)alias + WORD(0, slot) * sizeof(uint64_t);
+}
+
+/* How many bytes of a slot have changed since all behind its word were `value`. */
+static unsigned slot_written(unsigned slot, uint8_t value)
+{
+	unsigned end = 256;
+
+	while (slot_bytes(slot)[end - 1] == value)
+		end--;
+	return end;
+}
+
+static void pair__leaves_out_a_header_that_the_frame_before_had(void **state)
+{
+	static const struct {
+		uint32_t from, head, tail;
+		bool same;
+	} frames[] = {
+		{0, 126, 0, false},
+		{0, 126, 0, true},
+		{1, 126, 0, false}, /* another one */
+		{0, 126, 0, false},
+		{1, 100, 3000, false}, /* a frame that the bulk holds changes nothing */
+		{0, 14, 0, true},
+		{0, 248, 0, true},
+		{0, 249, 0, false}, /* not in a slot */
+		{0, 248, 0, true},
+	};
+	struct ends ends = ends_open();
+
+	(void)state;
+	for (unsigned n = 0; n < sizeof(frames) / sizeof(frames[0]); n++) {
+		struct rte_mbuf *frame = frame_of(frames[n].head, frames[n].tail), *taken;
+		static uint8_t want[FRAME_SIZE], got[FRAME_SIZE];
+
+		rte_pktmbuf_mtod(frame, uint8_t *)[13] = (uint8_t)frames[n].from;
+		frame_bytes(frame, want);
+		memset(slot_bytes(n) + sizeof(uint64_t), 0xa5, 256 - sizeof(uint64_t));
+		send_one(ends.a, frame);
+		assert_int_equal((*word_at(WORD(0, n)) & SAME) != 0, frames[n].same);
+		if (frames[n].tail == 0 && frames[n].head <= PAIR_SLOT_ROOM)
+			assert_in_range(slot_written(n, 0xa5), 0,
+				sizeof(uint64_t) + frames[n].head - (frames[n].same ? 14 : 0));
+		taken = take_one(ends.b);
+		frame_bytes(taken, got);
+		assert_int_equal(taken->pkt_len, frames[n].head + frames[n].tail);
+		assert_memory_equal(got, want, taken->pkt_len);
+		rte_pktmbuf_free(taken);
+	}
+	ends_close(ends);
+}
+
 static void pair_move__sends_what_was_not_taken_in_its_order(void **state)
 {
 	static const uint32_t lengths[][2] = {
@@ -521,6 +577,7 @@ static void pair_receive__ends_the_pair_for_a_word_that_cannot_be(void **state)
 		{1, 100, FRAME_SIZE - 99},   /* too long together */
 		{1, UINT16_MAX, UINT16_MAX}, /* more so */
 		{1, PAIR_HEAD_MAX + 1, 100}, /* more than a head has */
+		{1 | SAME, FRAME_HEADER - 1, 0},
 	};
 
 	(void)state;
@@ -621,7 +678,8 @@ static void *scribble(void *context)
 		uint64_t word = random_next(&state);
 
 		if ((random >> 9 & 3) == 0)
-			word = word_of(random >> 16 & 3, word & 1023, word >> 32 & 0x3fff);
+			word = word_of((uint32_t)(random >> 16 & 3) | ((uint32_t)random & SAME),
+				word & 1023, word >> 32 & 0x3fff);
 		atomic_store_explicit((random >> 11 & 63) ? word_at(WORD(direction, slot))
 							  : word_at(TAKEN(direction) + slot % 2),
 			word, memory_order_relaxed);
@@ -745,6 +803,7 @@ int main(void)
 		cmocka_unit_test(pair_is_on__the_cpu_that_the_peer_has_said),
 		cmocka_unit_test(pair_waits__is_a_frame_that_was_not_received),
 		cmocka_unit_test(pair_close__unmaps_when_no_frame_refers_to_the_memory),
+		cmocka_unit_test(pair__leaves_out_a_header_that_the_frame_before_had),
 		cmocka_unit_test(pair_move__sends_what_was_not_taken_in_its_order),
 		cmocka_unit_test(pair_move__moves_a_full_ring),
 		cmocka_unit_test(pair_receive__does_not_see_a_frame_whose_word_is_missing),
