@@ -35,8 +35,8 @@
  *     half of what the others leave. What is needed for a single frame is given in any case.
  * P8. The sender copies long tails by the stores that are faster for where the two processes run
  *     now, and measures that itself (base/stores.h).
- * P9. A frame of one piece that a slot holds leaves out its Ethernet header, and its word says so, if
- *     that is the same as that of the last such frame that had one. So an 8-byte put lies in two
+ * P9. A frame of one piece that a slot holds leaves out its Ethernet header, and its word says so,
+ *     if that is the same as that of the last such frame that had one. So an 8-byte put lies in two
  *     cache lines instead of three. Each end has that header in its private memory.
  */
 #ifndef PMD_GLUE_PAIR_H
