@@ -64,6 +64,7 @@ struct engine *engine_create(const struct engine_options *options)
 		RTE_MIN(options->transport.peer_timeout / PROBES_PER_LIFE, PROBE_LATEST);
 	memcpy(engine->secret, options->transport.secret.key, sizeof(engine->secret));
 	pool_init(&engine->operations, sizeof(struct operation), OPERATION_CHUNK, OPERATIONS_MAX);
+	engine->operations_shared = OPERATIONS_SHARED;
 	pool_init(&engine->copies, AMO_BYTES_MAX, COPIES_CHUNK, COPIES_MAX);
 	triggers_init(&engine->triggers, TRIGGERED_MAX);
 	engine->begun_end = &engine->begun;

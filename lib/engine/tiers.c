@@ -16,6 +16,9 @@
  *     event and its answer say so, and that it moved nothing, although a part may have been
  *     written. Atomics look at their memory first, and longer loads at the first LOOK_MAX bytes of
  *     theirs: memory that goes after that makes the answer void, of which both events tell.
+ * T9. Requests of a process that follow one which was refused for lack of memory are refused as
+ *     well, in a space with a life, until the process says that it repeats them (MESSAGE_RESUME):
+ *     so they are carried out in the order in which the process sent them first.
  */
 #include <engine/tiers.h>
 
@@ -211,6 +214,62 @@ static bool request_drop(
 	return false;
 }
 
+/* T9. Refuses no request of the process for that any more. */
+static void requests_resume(struct space *space, struct process from)
+{
+	struct engine *engine = space->engine;
+
+	if (transport_mark(engine->transport, from, false) && --engine->held == 0)
+		engine->operations_shared = OPERATIONS_SHARED;
+}
+
+/* T9. */
+static void requests_hold(struct space *space, struct process from)
+{
+	struct engine *engine = space->engine;
+
+	if (transport_mark(engine->transport, from, true)) {
+		engine->held++;
+		engine->operations_shared = 0;
+	}
+}
+
+/* What request_granted() does when there is little memory, or processes are held. */
+static __attribute__((noinline)) bool request_scrimped(
+	struct space *space, struct process from, const struct message_header *header)
+{
+	struct engine *engine = space->engine;
+
+	if (!(space->life != 0 && transport_is_marked(engine->transport, from)) &&
+		operation_granted(engine, from) && operation_reserve(engine, 1) &&
+		answer_granted(engine, from, header))
+		return true;
+	if (space->life != 0)
+		requests_hold(space, from);
+	return false;
+}
+
+/* Is there memory for an operation, and for what answers the request? */
+static ALWAYS_INLINE bool request_granted(
+	struct space *space, struct process from, const struct message_header *header)
+{
+	struct engine *engine = space->engine;
+
+	return (pool_taken(&engine->operations) < engine->operations_shared &&
+		       operation_reserve(engine, 1) && answer_granted(engine, from, header)) ||
+	       request_scrimped(space, from, header);
+}
+
+/* A request to a Portal that is not there. */
+static __attribute__((noinline)) void portal_missing(
+	struct space *space, struct process from, const struct message_header *header)
+{
+	if (header->portal == MESSAGE_RESUME && space->life != 0)
+		requests_resume(space, from);
+	else
+		space_count(space, dropped_no_portal);
+}
+
 /* Finds the region that takes a request of elements of this size, which needs these of REGION_PUT
  * and REGION_GET. On TIER_OK *find is written, and if `operation` there is memory for one; else the
  * refusal has been counted. */
@@ -227,7 +286,7 @@ static ALWAYS_INLINE enum tier_verdict tiers_find(struct space *space, struct pr
 		state = atomic_load_explicit(
 			&segment_portal(segment, header->portal)->state, memory_order_relaxed);
 	if (state == PORTAL_FREE || state == PORTAL_CLAIMED) {
-		space_count(space, dropped_no_portal);
+		portal_missing(space, from, header);
 		return TIER_DROPPED;
 	}
 	if (!tier_process(space, from, header, &find->process)) {
@@ -238,9 +297,7 @@ static ALWAYS_INLINE enum tier_verdict tiers_find(struct space *space, struct pr
 		space_count(space, dropped_disabled);
 		return TIER_REFUSED;
 	}
-	if (operation &&
-		!(operation_granted(space->engine, from) && operation_reserve(space->engine, 1) &&
-			answer_granted(space->engine, from, header))) {
+	if (operation && !request_granted(space, from, header)) {
 		space_count(space, dropped_no_memory_operation);
 		return space->life != 0 ? TIER_REFUSED : TIER_DROPPED;
 	}

@@ -563,6 +563,7 @@ int endpoint_open(
 	for (unsigned i = 0; i < COUNTS; i++)
 		binding_init(&endpoint->counts[i], endpoint);
 	endpoint->caps = info->caps;
+	endpoint->ordered = info->tx_attr && info->tx_attr->msg_order & ORDERS;
 	endpoint->own.tx_flags = info->tx_attr ? info->tx_attr->op_flags : 0;
 	endpoint->own.rx_flags = info->rx_attr ? info->rx_attr->op_flags : 0;
 	endpoint->tx_size =

@@ -125,7 +125,7 @@ static bool caps_are_offered(uint64_t caps)
 static bool tx_is_offered(const struct fi_tx_attr *tx, uint64_t caps)
 {
 	return !tx || (sub(tx->caps, caps) && sub(tx->op_flags, OP_FLAGS) &&
-			      sub(tx->msg_order, FI_ORDER_SAS) && tx->comp_order == 0 &&
+			      sub(tx->msg_order, FI_ORDER_SAS | ORDERS) && tx->comp_order == 0 &&
 			      tx->inject_size <= INJECT_MAX && tx->size <= SIZE_LIMIT &&
 			      tx->iov_limit <= IOV_MAX_PARTS && tx->rma_iov_limit <= 1);
 }
@@ -134,19 +134,22 @@ static bool rx_is_offered(const struct fi_rx_attr *rx, uint64_t caps)
 {
 	return !rx || (sub(rx->caps, caps) && sub(rx->op_flags, RX_OP_FLAGS) &&
 			      (caps & FI_MULTI_RECV || !(rx->op_flags & FI_MULTI_RECV)) &&
-			      sub(rx->msg_order, FI_ORDER_SAS) && rx->comp_order == 0 &&
+			      sub(rx->msg_order, FI_ORDER_SAS | ORDERS) && rx->comp_order == 0 &&
 			      rx->total_buffered_recv == 0 && rx->size <= SIZE_LIMIT &&
 			      rx->iov_limit <= IOV_MAX_PARTS);
 }
 
-static bool ep_is_offered(const struct fi_ep_attr *ep)
+static bool ep_is_offered(const struct fi_ep_attr *ep, const struct fi_tx_attr *tx)
 {
-	return !ep || ((ep->type == FI_EP_UNSPEC || ep->type == FI_EP_RDM) &&
-			      (ep->protocol == FI_PROTO_UNSPEC || ep->protocol == PROTOCOL) &&
-			      ep->max_msg_size <= MESSAGE_MAX && ep->msg_prefix_size == 0 &&
-			      ep->max_order_raw_size == 0 && ep->max_order_war_size == 0 &&
-			      ep->max_order_waw_size == 0 && ep->tx_ctx_cnt <= 1 &&
-			      ep->rx_ctx_cnt <= 1 && ep->auth_key_size == 0);
+	const size_t ordered = tx && tx->msg_order & ORDERS ? ORDERED_MAX : 0;
+
+	return !ep ||
+	       ((ep->type == FI_EP_UNSPEC || ep->type == FI_EP_RDM) &&
+		       (ep->protocol == FI_PROTO_UNSPEC || ep->protocol == PROTOCOL) &&
+		       ep->max_msg_size <= MESSAGE_MAX && ep->msg_prefix_size == 0 &&
+		       ep->max_order_raw_size <= ordered && ep->max_order_war_size <= ordered &&
+		       ep->max_order_waw_size <= ordered && ep->tx_ctx_cnt <= 1 &&
+		       ep->rx_ctx_cnt <= 1 && ep->auth_key_size == 0);
 }
 
 static bool domain_is_offered(const struct fi_domain_attr *domain)
@@ -182,7 +185,8 @@ static bool hints_are_offered(const struct fi_info *hints)
 
 	return caps_are_offered(caps) && address_is_offered(hints) &&
 	       tx_is_offered(hints->tx_attr, caps) && rx_is_offered(hints->rx_attr, caps) &&
-	       ep_is_offered(hints->ep_attr) && domain_is_offered(hints->domain_attr) &&
+	       ep_is_offered(hints->ep_attr, hints->tx_attr) &&
+	       domain_is_offered(hints->domain_attr) &&
 	       (!fabric || !fabric->prov_name ||
 		       strcasecmp(fabric->prov_name, fi_postern.name) == 0);
 }
@@ -193,7 +197,7 @@ static void tx_fill(struct fi_tx_attr *tx, const struct fi_tx_attr *hint, uint64
 {
 	tx->caps = caps & (CAPS_MESSAGES | CAPS_REMOTE | CAPS_MOVES | FI_SEND);
 	tx->op_flags = hint ? hint->op_flags : 0;
-	tx->msg_order = FI_ORDER_SAS;
+	tx->msg_order = FI_ORDER_SAS | (hint ? hint->msg_order : 0);
 	tx->inject_size = INJECT_MAX;
 	tx->size = hint && hint->size > TX_SIZE ? hint->size : TX_SIZE;
 	tx->iov_limit = IOV_MAX_PARTS;
@@ -205,17 +209,20 @@ static void rx_fill(struct fi_rx_attr *rx, const struct fi_rx_attr *hint, uint64
 	rx->caps = caps & (CAPS_MESSAGES | CAPS_REMOTE | CAPS_MOVED | FI_RECV | FI_MULTI_RECV |
 				  FI_DIRECTED_RECV | FI_SOURCE | FI_SOURCE_ERR | FI_RMA_EVENT);
 	rx->op_flags = hint ? hint->op_flags : 0;
-	rx->msg_order = FI_ORDER_SAS;
+	rx->msg_order = FI_ORDER_SAS | (hint ? hint->msg_order : 0);
 	rx->size = hint && hint->size > RX_SIZE ? hint->size : RX_SIZE;
 	rx->iov_limit = IOV_MAX_PARTS;
 }
 
-static void ep_fill(struct fi_ep_attr *ep, const struct fi_ep_attr *hint)
+static void ep_fill(struct fi_ep_attr *ep, const struct fi_ep_attr *hint, uint64_t orders)
 {
+	const size_t ordered = orders & ORDERS ? ORDERED_MAX : 0;
+
 	ep->type = FI_EP_RDM;
 	ep->protocol = PROTOCOL;
 	ep->protocol_version = ADDRESS_VERSION;
 	ep->max_msg_size = MESSAGE_MAX;
+	ep->max_order_raw_size = ep->max_order_war_size = ep->max_order_waw_size = ordered;
 	ep->mem_tag_format = hint && hint->mem_tag_format ? hint->mem_tag_format : TAG_ALL;
 	ep->tx_ctx_cnt = ep->rx_ctx_cnt = 1;
 }
@@ -256,7 +263,7 @@ static struct fi_info *info_make(uint32_t version, const struct fi_info *hints, 
 	info->addr_format = FI_PROV_SPECIFIC;
 	tx_fill(info->tx_attr, hints ? hints->tx_attr : NULL, caps);
 	rx_fill(info->rx_attr, hints ? hints->rx_attr : NULL, caps);
-	ep_fill(info->ep_attr, hints ? hints->ep_attr : NULL);
+	ep_fill(info->ep_attr, hints ? hints->ep_attr : NULL, info->tx_attr->msg_order);
 	domain_fill(info->domain_attr, hints ? hints->domain_attr : NULL);
 	fabric_name(item, fabric);
 	info->domain_attr->name = strdup(item);

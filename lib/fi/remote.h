@@ -17,6 +17,11 @@
  * M4. What peers do to a region is counted by the poll core, in the region's place in the space,
  *     and comes into counters with the next call that makes progress: so no access waits for the
  *     program, and none is lost.
+ * M5. What a target refuses, because it lacks memory or by M3, is repeated. A target that lacks
+ *     memory refuses all that follows from the same process (engine/tiers.c, T9), and here what is
+ *     posted later waits behind it: so requests to a process are carried out in the order of their
+ *     posts. An endpoint that promises orders lets nothing follow a write with remote data or an
+ *     atomic read before that has ended, as these may be repeated for other reasons.
  */
 #ifndef FI_REMOTE_H
 #define FI_REMOTE_H
@@ -68,7 +73,10 @@ struct movement {
 	uint64_t flags; /* of its completion */
 	uint8_t count;  /* COUNT_... */
 	bool completes, quiet;
-	bool reads;                /* an atomic read, which has not become a load */
+	bool reads; /* an atomic read, which has not become a load */
+	bool waits; /* M5: it is not under way; and was refused */
+	bool refused;
+	bool alone;                /* M5: what follows it waits for its end */
 	struct handle region;      /* of several pieces; index 0: none */
 	struct map_vector *vector; /* the same */
 	void *copy;
@@ -83,11 +91,12 @@ struct remote {
 	uint64_t queue_handles[QUEUES];
 	struct queue_view queues[QUEUES];
 	struct handle region; /* all memory */
+	struct handle silent; /* the same, without events */
 	bool disabled;        /* M3 */
 	struct link places;
-	struct link moving;
-	struct link refused; /* M3: they are repeated */
-	uint64_t due;        /* when */
+	struct link moving;     /* in the order of their posts */
+	uint32_t waiting, lone; /* M5: of them */
+	uint64_t due;           /* when those that wait are looked at again */
 	struct movement *free, *made;
 	uint8_t scratch[AMO_BYTES_MAX]; /* for old values that nobody wants */
 };

@@ -19,9 +19,13 @@
 
 /* --- regions of own memory */
 
+#define ENDS                                                                                       \
+	(TIER_BIT(TIER_ACK) | TIER_BIT_FAILED(TIER_ACK) | TIER_BIT(TIER_REPLY) |                   \
+		TIER_BIT_FAILED(TIER_REPLY))
+
 /* vector: NULL: all memory. Returns false if there is no region left. */
 static bool region_bind(
-	struct remote *remote, const struct map_vector *vector, struct handle *handle)
+	struct remote *remote, const struct map_vector *vector, uint32_t log, struct handle *handle)
 {
 	struct segment *segment = remote->visit.segment;
 	struct command command = {.kind = COMMAND_REGION_BIND};
@@ -38,8 +42,7 @@ static bool region_bind(
 	region->vector = vector ? vector : MAP_MEMORY;
 	region->queue = remote->queue_handles[QUEUE_OWN];
 	region->options = REGION_REMOTE_OFFSET | REGION_TRUNCATE;
-	region->log = TIER_BIT(TIER_ACK) | TIER_BIT_FAILED(TIER_ACK) | TIER_BIT(TIER_REPLY) |
-		      TIER_BIT_FAILED(TIER_REPLY);
+	region->log = log;
 	region->threshold = GATE_THRESHOLD_INFINITE;
 	region->entry = INDEX_NONE;
 	*segment_attachment(segment, handle->index) = (struct attachment){0};
@@ -86,6 +89,11 @@ static void movement_free(struct remote *remote, struct movement *movement)
 {
 	region_release(remote, &movement->region);
 	link_remove(&movement->link);
+	remote->waiting -= movement->waits;
+	if (movement->alone) {
+		remote->lone--;
+		remote->due = 0; /* for what waits behind it */
+	}
 	remote->endpoint->sending--;
 	free(movement->vector);
 	free(movement->copy);
@@ -113,6 +121,7 @@ static struct movement *movement_try(struct remote *remote, bool quiet)
 	movement->copy = NULL;
 	movement->given_bytes = 0;
 	movement->reads = false;
+	movement->waits = movement->refused = movement->alone = false;
 	list_append(&remote->moving, &movement->link);
 	endpoint->sending++;
 	return movement;
@@ -125,18 +134,131 @@ static void movement_drop(struct remote *remote, struct movement *movement)
 	movement_free(remote, movement);
 }
 
-static void movement_post(struct remote *remote, const struct movement *movement)
+static void call_post(struct remote *remote, const struct move *move, const struct call_line *line,
+	const uint8_t *given, unsigned given_bytes)
 {
 	const struct submission *submission = &remote->visit.interface->submission;
 	struct long_command command; /* lines are written as far as they are used */
 
-	if (submission_begin(submission, &movement->move, &movement->line, movement->given))
+	if (submission_begin(submission, move, line, given))
 		return;
-	command.command = (struct command){.kind = COMMAND_CALL, .move = movement->move};
-	memcpy(command.further[0], &movement->line, sizeof(movement->line));
-	memcpy(command.further[1], movement->given, movement->given_bytes);
+	command.command = (struct command){.kind = COMMAND_CALL, .move = *move};
+	memcpy(command.further[0], line, sizeof(*line));
+	memcpy(command.further[1], given, given_bytes);
 	submission_post_lines(
-		submission, &command, 2 + (movement->given_bytes + RING_BYTES - 1) / RING_BYTES);
+		submission, &command, 2 + (given_bytes + RING_BYTES - 1) / RING_BYTES);
+}
+
+static void movement_post(struct remote *remote, const struct movement *movement)
+{
+	call_post(remote, &movement->move, &movement->line, movement->given, movement->given_bytes);
+}
+
+/* --- what waits (M5) */
+
+static bool movements_meet(const struct movement *one, const struct movement *other)
+{
+	return one->move.to.nid == other->move.to.nid && one->move.to.pid == other->move.to.pid;
+}
+
+/* Is there one before it that it must not overtake? */
+static __attribute__((noinline)) bool movement_follows(
+	const struct remote *remote, const struct movement *movement)
+{
+	const bool ordered = remote->endpoint->ordered;
+
+	list_each (const struct movement, other, &remote->moving, link) {
+		if (other == movement)
+			break;
+		if (movements_meet(other, movement) &&
+			(other->alone ||
+				(other->waits && (ordered || other->move.portal == PORTAL_PLAIN))))
+			return true;
+	}
+	return false;
+}
+
+static void movement_wait(struct remote *remote, struct movement *movement)
+{
+	movement->waits = true;
+	remote->waiting++;
+}
+
+static void movement_begin(struct remote *remote, struct movement *movement)
+{
+	if ((remote->waiting | remote->lone) != 0 && movement_follows(remote, movement))
+		movement_wait(remote, movement);
+	else
+		movement_post(remote, movement);
+}
+
+static void movement_refused(struct remote *remote, struct movement *movement)
+{
+	movement->refused = true;
+	movement_wait(remote, movement);
+	remote->due = library_now() + AGAIN;
+}
+
+/* The target is to refuse no request because it has refused others (engine/tiers.c, T9). */
+static void process_resume(struct remote *remote, const struct movement *movement)
+{
+	const struct move move = {
+		.region = remote->silent.index,
+		.generation = remote->silent.generation,
+		.to = movement->move.to,
+		.cookie = movement->move.cookie,
+		.portal = MESSAGE_RESUME,
+	};
+	const struct call_line line = {.message = MESSAGE_LOAD, .want = WANT_NOTHING};
+
+	call_post(remote, &move, &line, movement->given, 0);
+}
+
+/* Is something under way that was posted behind one that waits, and so will be refused, too, or
+ * that nothing may follow? */
+static bool process_is_busy(const struct remote *remote, const struct movement *first)
+{
+	bool behind = false;
+
+	list_each (const struct movement, movement, &remote->moving, link) {
+		behind |= movement == first;
+		if ((behind || movement->alone) && !movement->waits &&
+			movements_meet(movement, first))
+			return true;
+	}
+	return false;
+}
+
+/* All that waits for the process of one that waits goes, the first one first. */
+static void process_repeat(struct remote *remote, const struct movement *first)
+{
+	if (first->refused)
+		process_resume(remote, first);
+	list_each (struct movement, movement, &remote->moving, link) {
+		if (!movement->waits || !movements_meet(movement, first))
+			continue;
+		movement->waits = movement->refused = false;
+		remote->waiting--;
+		movement_post(remote, movement);
+		if (movement->alone)
+			break;
+	}
+}
+
+static void waiting_resume(struct remote *remote)
+{
+	uint64_t now;
+
+	if (remote->waiting == 0)
+		return;
+	now = library_now();
+	if (now < remote->due)
+		return;
+	remote->due = now + AGAIN;
+	list_each (struct movement, movement, &remote->moving, link)
+		if (movement->waits &&
+			!(remote->endpoint->ordered && process_is_busy(remote, movement)))
+			process_repeat(remote, movement);
 }
 
 int movement_scatter(
@@ -145,7 +267,7 @@ int movement_scatter(
 	movement->vector = pieces_copy(iov, count);
 	if (!movement->vector)
 		return -FI_ENOMEM;
-	if (!region_bind(remote, movement->vector, &movement->region))
+	if (!region_bind(remote, movement->vector, ENDS, &movement->region))
 		return -FI_EAGAIN;
 	movement->move.region = movement->region.index;
 	movement->move.generation = movement->region.generation;
@@ -195,10 +317,14 @@ ssize_t remote_begin(struct endpoint *endpoint, fi_addr_t peer, uint64_t flags, 
 		return -FI_EOPBADSTATE;
 	}
 	result = fill(remote, movement, asked);
-	if (result == 0)
-		movement_post(remote, movement);
-	else
+	if (result == 0) {
+		movement->alone = endpoint->ordered &&
+				  (movement->reads || movement->move.portal == PORTAL_TELLS);
+		remote->lone += movement->alone;
+		movement_begin(remote, movement);
+	} else {
 		movement_drop(remote, movement);
+	}
 	visit_leave(&remote->visit);
 	return result;
 }
@@ -252,19 +378,10 @@ static void movement_complete(struct remote *remote, const struct movement *move
 		cq_release(remote->endpoint->tx.cq);
 }
 
-/* M3. */
-static void movement_refused(struct remote *remote, struct movement *movement)
-{
-	if (list_empty(&remote->refused))
-		remote->due = library_now() + AGAIN;
-	link_remove(&movement->link);
-	list_append(&remote->refused, &movement->link);
-}
-
 static void movement_done(
 	struct remote *remote, struct movement *movement, enum tier_verdict verdict)
 {
-	if (verdict == TIER_REFUSED) {
+	if (verdict == TIER_REFUSED) { /* M3, M5 */
 		movement_refused(remote, movement);
 		return;
 	}
@@ -281,17 +398,6 @@ static void movement_done(
 		movement_fail(remote, movement, failure_of(movement, verdict));
 	counter_ended(remote->endpoint->counts[movement->count].counter, verdict != TIER_OK);
 	movement_free(remote, movement);
-}
-
-static void refused_resume(struct remote *remote)
-{
-	if (list_empty(&remote->refused) || library_now() < remote->due)
-		return;
-	list_each (struct movement, movement, &remote->refused, link) {
-		link_remove(&movement->link);
-		list_append(&remote->moving, &movement->link);
-		movement_post(remote, movement);
-	}
 }
 
 /* --- events */
@@ -389,7 +495,7 @@ void remote_progress(struct remote *remote)
 	own_run(remote);
 	tallies_run(remote);
 	told_run(remote);
-	refused_resume(remote);
+	waiting_resume(remote);
 	visit_leave(&remote->visit);
 }
 
@@ -401,7 +507,7 @@ bool remote_has_news(const struct remote *remote)
 
 bool remote_is_late(const struct remote *remote)
 {
-	return !list_empty(&remote->refused);
+	return remote->waiting != 0;
 }
 
 uint64_t remote_pending(const struct remote *remote)
@@ -410,28 +516,20 @@ uint64_t remote_pending(const struct remote *remote)
 
 	list_each (const struct movement, movement, &remote->moving, link)
 		pending++;
-	list_each (const struct movement, movement, &remote->refused, link)
-		pending++;
 	return pending;
 }
 
 bool remote_owes(const struct remote *remote, struct process to)
 {
-	const struct link *lists[] = {&remote->moving, &remote->refused};
-
-	for (unsigned i = 0; i < 2; i++)
-		list_each (const struct movement, movement, lists[i], link)
-			if (movement->move.to.nid == to.nid && movement->move.to.pid == to.pid)
-				return true;
+	list_each (const struct movement, movement, &remote->moving, link)
+		if (movement->move.to.nid == to.nid && movement->move.to.pid == to.pid)
+			return true;
 	return false;
 }
 
 bool remote_knows(const struct remote *remote, const void *context)
 {
 	list_each (const struct movement, movement, &remote->moving, link)
-		if (movement->context == context)
-			return true;
-	list_each (const struct movement, movement, &remote->refused, link)
 		if (movement->context == context)
 			return true;
 	return false;
@@ -720,7 +818,8 @@ static bool space_furnish(struct remote *remote)
 {
 	return queue_make(remote, QUEUE_OWN, remote->endpoint->tx_size) &&
 	       queue_make(remote, QUEUE_TOLD, TOLD_MAX) &&
-	       region_bind(remote, NULL, &remote->region) && portal_make(remote, PORTAL_PLAIN) &&
+	       region_bind(remote, NULL, ENDS, &remote->region) &&
+	       region_bind(remote, NULL, 0, &remote->silent) && portal_make(remote, PORTAL_PLAIN) &&
 	       portal_make(remote, PORTAL_TELLS) && regions_place(remote);
 }
 
@@ -731,7 +830,7 @@ enum answer remote_open(struct endpoint *endpoint)
 	const struct segment_limits limits = {
 		.entries = ENTRIES,
 		.attached = ENTRIES,
-		.regions = ENTRIES + 1 + VECTORS,
+		.regions = ENTRIES + 2 + VECTORS,
 		.queues = QUEUES,
 		.counters = 1,
 		.unexpected = 1,
@@ -749,7 +848,6 @@ enum answer remote_open(struct endpoint *endpoint)
 	remote->endpoint = endpoint;
 	list_init(&remote->places);
 	list_init(&remote->moving);
-	list_init(&remote->refused);
 	endpoint->remote = remote;
 	guard_start();
 	answer = interface_open_space(
@@ -773,10 +871,6 @@ void remote_close(struct endpoint *endpoint)
 		return;
 	regions_displace(remote);
 	list_each (struct movement, pending, &remote->moving, link) {
-		pending->region.index = 0;
-		movement_drop(remote, pending);
-	}
-	list_each (struct movement, pending, &remote->refused, link) {
 		pending->region.index = 0;
 		movement_drop(remote, pending);
 	}

@@ -79,6 +79,12 @@
 	(CAPS_MESSAGES | CAPS_WAYS | CAPS_COMM | CAPS_REMOTE | CAPS_MOVES | CAPS_MOVED |           \
 		FI_RMA_EVENT | FI_FENCE | FI_MULTI_RECV | FI_DIRECTED_RECV | FI_SOURCE |           \
 		FI_SOURCE_ERR | FI_AV_USER_ID)
+#define ORDERS_RMA (FI_ORDER_RMA_RAR | FI_ORDER_RMA_RAW | FI_ORDER_RMA_WAR | FI_ORDER_RMA_WAW)
+#define ORDERS_ATOMIC                                                                              \
+	(FI_ORDER_ATOMIC_RAR | FI_ORDER_ATOMIC_RAW | FI_ORDER_ATOMIC_WAR | FI_ORDER_ATOMIC_WAW)
+#define ORDERS                                                                                     \
+	(FI_ORDER_RAR | FI_ORDER_RAW | FI_ORDER_WAR | FI_ORDER_WAW | ORDERS_RMA | ORDERS_ATOMIC)
+#define ORDERED_MAX 1024 /* bytes whose order is kept: they go in one frame */
 /* Flags of operations that may stand in op_flags. */
 #define LEVELS                                                                                     \
 	(FI_INJECT_COMPLETE | FI_TRANSMIT_COMPLETE | FI_DELIVERY_COMPLETE | FI_MATCH_COMPLETE)
@@ -319,6 +325,7 @@ struct endpoint {
 	struct link shared; /* its places in counters of regions */
 	uint64_t caps;
 	uint32_t tx_size, rx_size;
+	bool ordered; /* it promises orders of operations on remote memory */
 	bool enabled, closing;
 	struct link link; /* of the domain's */
 	uint64_t interface;

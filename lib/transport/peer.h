@@ -273,6 +273,7 @@ struct peer {
 	bool taken : 1;    /* a stream that began with `first` was acknowledged */
 	bool stale : 1;    /* `first` was not, and was told more than PSN_FRESH ago */
 	bool denied : 1;   /* the question was answered: no process has this name */
+	bool marked : 1;   /* the engine's: transport_mark() */
 	uint32_t measured; /* own clock when its path was measured last */
 	uint32_t first;    /* psn that own streams begin with, as it told */
 	uint16_t told;     /* when, in units of 2^PSN_TICK_SHIFT ns */

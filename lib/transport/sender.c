@@ -120,6 +120,28 @@ bool transport_has_share(const struct transport *transport, struct process to, u
 	return !peer || peer->queued * (pool_taken(&transport->flight_pool) + UINT64_C(1)) < most;
 }
 
+bool transport_mark(struct transport *transport, struct process process, bool mark)
+{
+	struct peer *peer;
+	bool changes;
+
+	owner_check(&transport->owner);
+	peer = peer_table_find(&transport->peers, process);
+	changes = peer && peer->marked != mark;
+	if (changes)
+		peer->marked = mark;
+	return changes;
+}
+
+bool transport_is_marked(const struct transport *transport, struct process process)
+{
+	const struct peer *peer;
+
+	owner_check(&transport->owner);
+	peer = peer_table_find(&transport->peers, process);
+	return peer && peer->marked;
+}
+
 /* --- filling a frame */
 
 /* The next message of the stream starts at `at`, with so much data. Returns where that goes. Copies

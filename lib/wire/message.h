@@ -90,6 +90,10 @@ enum message_word {
 #define MESSAGE_HEADER_BYTES 64
 #define MESSAGE_HEADER_LEAST 24
 
+/* As the Portal of a load of nothing, in a space with a life: the process repeats its requests that
+ * were refused for lack of memory, in their order (engine/tiers.c, T9). */
+#define MESSAGE_RESUME UINT32_MAX
+
 struct message_header {
 	uint8_t kind;
 	uint8_t space;   /* number of the space at both ends, from 0 */

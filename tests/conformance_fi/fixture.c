@@ -32,6 +32,7 @@ struct fi_info *hints_make(const struct wish *wish)
 	hints->mode = wish->mode;
 	hints->tx_attr->op_flags = wish->tx_flags;
 	hints->rx_attr->op_flags = wish->rx_flags;
+	hints->tx_attr->msg_order = wish->orders;
 	hints->tx_attr->size = wish->tx_size;
 	hints->rx_attr->size = wish->rx_size;
 	hints->domain_attr->threading = wish->threading;

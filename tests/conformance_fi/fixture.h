@@ -42,6 +42,7 @@ struct wish {
 	enum fi_wait_obj wait;
 	enum fi_threading threading;
 	enum fi_progress progress;
+	uint64_t orders; /* beside FI_ORDER_SAS */
 	size_t tx_size, rx_size;
 	int mr_mode;
 	bool strangers; /* nobody is in the other's vector */

@@ -107,12 +107,12 @@ static void contexts(void **state)
 	BOTH_WAYS(tx_attr->iov_limit, 4, 5);
 	BOTH_WAYS(tx_attr->rma_iov_limit, 1, 2);
 	BOTH_WAYS(tx_attr->size, 65536, 65537);
-	BOTH_WAYS(tx_attr->msg_order, FI_ORDER_SAS, FI_ORDER_RAW);
+	BOTH_WAYS(tx_attr->msg_order, FI_ORDER_SAS | FI_ORDER_RAW, FI_ORDER_RAS);
 	BOTH_WAYS(tx_attr->comp_order, 0, FI_ORDER_STRICT);
 	BOTH_WAYS(rx_attr->op_flags, FI_COMPLETION | FI_MULTI_RECV, FI_INJECT);
 	BOTH_WAYS(rx_attr->iov_limit, 4, 5);
 	BOTH_WAYS(rx_attr->size, 65536, 65537);
-	BOTH_WAYS(rx_attr->msg_order, FI_ORDER_SAS, FI_ORDER_WAS);
+	BOTH_WAYS(rx_attr->msg_order, FI_ORDER_SAS | FI_ORDER_RMA_WAW, FI_ORDER_WAS);
 	BOTH_WAYS(rx_attr->total_buffered_recv, 0, 1);
 }
 

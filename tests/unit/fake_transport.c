@@ -35,6 +35,7 @@ struct transport {
 	bool closed;
 	struct fake_turn turn;
 	struct process spent; /* it has its share */
+	struct process marked;
 };
 
 static struct transport *fake;
@@ -150,6 +151,20 @@ bool transport_has_share(const struct transport *transport, struct process to, u
 {
 	assert_true(most > 0);
 	return to.nid != transport->spent.nid || to.pid != transport->spent.pid;
+}
+
+bool transport_is_marked(const struct transport *transport, struct process process)
+{
+	return transport->marked.nid == process.nid && transport->marked.pid == process.pid;
+}
+
+bool transport_mark(struct transport *transport, struct process process, bool mark)
+{
+	bool changes = transport_is_marked(transport, process) != mark;
+
+	if (changes)
+		transport->marked = mark ? process : (struct process){0};
+	return changes;
 }
 
 void transport_ping(struct transport *transport, struct ping *ping)

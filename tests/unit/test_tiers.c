@@ -977,6 +977,72 @@ static void copies__of_a_peer_that_has_its_share_are_left_to_others(void **state
 	copies->made = made;
 }
 
+/* A request of so many bytes is refused or taken, and so answered. */
+static void expect_load(struct process from, uint64_t bytes, enum tier_verdict verdict)
+{
+	struct message_header load = request(MESSAGE_LOAD, bytes);
+	struct fake_sent *sent;
+
+	fake_deliver(from, &load, NULL, 0);
+	sent = fake_next();
+	assert_non_null(sent);
+	assert_int_equal(sent->header.detail & MESSAGE_VERDICT, verdict);
+	fake_finish(sent, TRANSPORT_OK);
+}
+
+static void resume(struct process from)
+{
+	struct message_header header = request(MESSAGE_LOAD, 0);
+	struct fake_sent *sent;
+
+	header.portal = MESSAGE_RESUME;
+	fake_deliver(from, &header, NULL, 0);
+	sent = fake_next();
+	assert_int_equal(sent->header.detail & MESSAGE_VERDICT, TIER_DROPPED);
+	fake_finish(sent, TRANSPORT_OK);
+}
+
+/* T9. */
+static void requests__that_follow_a_refused_one_wait_for_it(void **state)
+{
+	const struct process other = {.nid = 9, .pid = 90};
+	static uint8_t memory[AMO_BYTES_MAX];
+	struct fake_target *target = *state;
+	struct pool *copies = &target->rig->engine->copies;
+	const unsigned most = copies->max;
+	const uint64_t dropped = rig_counter(target->space, dropped_no_portal);
+
+	target->rig->engine->spaces[4]->life = 0;
+	rig_append(target->space, &(struct rig_tier){.start = memory,
+					  .length = sizeof(memory),
+					  .bits = 5,
+					  .log = ~0u,
+					  .options = BOTH});
+	for (unsigned lives = 0; lives < 2; lives++) {
+		target->rig->engine->spaces[4]->life = lives;
+		copies->max = copies->made; /* none is left */
+		expect_load(RIG_PEER, AMO_BYTES_MAX, lives ? TIER_REFUSED : TIER_DROPPED);
+		expect_load(RIG_PEER, 8, lives ? TIER_REFUSED : TIER_OK);
+		expect_load(other, 8, TIER_OK);
+		copies->max = most;
+		expect_load(RIG_PEER, 8, lives ? TIER_REFUSED : TIER_OK);
+		if (lives == 0)
+			continue;
+		copies->max = copies->made;
+		resume(other); /* it is not held */
+		expect_load(RIG_PEER, 8, TIER_REFUSED);
+		resume(RIG_PEER);
+		expect_load(RIG_PEER, AMO_BYTES_MAX, TIER_REFUSED);
+		expect_load(RIG_PEER, 8, TIER_REFUSED);
+		copies->max = most;
+		resume(RIG_PEER);
+		expect_load(RIG_PEER, AMO_BYTES_MAX, TIER_OK);
+		expect_load(RIG_PEER, 8, TIER_OK);
+	}
+	assert_int_equal(target->rig->engine->held, 0);
+	assert_int_equal(rig_counter(target->space, dropped_no_portal), dropped);
+}
+
 static void fetch__of_one_element_has_its_operand_before_its_source(void **state)
 {
 	struct fake_target *target = *state;
@@ -1081,6 +1147,7 @@ int main(void)
 		test(tally__counts_what_is_wanted_by_what_it_does),
 		test(tally__counts_failures_and_nothing_that_is_refused),
 		test(copies__of_a_peer_that_has_its_share_are_left_to_others),
+		test(requests__that_follow_a_refused_one_wait_for_it),
 		test(fetch__of_one_element_has_its_operand_before_its_source),
 		test(atomics__of_hostile_peers_are_counted_and_have_no_effect),
 	};
