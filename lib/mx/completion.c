@@ -34,14 +34,15 @@ static bool request_look(void *context)
 	return held_is_gone(held) || held->request->done;
 }
 
-static mx_return_t request_test(struct mx_endpoint *endpoint, mx_request_t *handle, bool blocks,
-	uint32_t timeout, mx_status_t *status, uint32_t *result, const char *name)
+static inline mx_return_t request_test(struct mx_endpoint *endpoint, mx_request_t *handle,
+	bool blocks, uint32_t timeout, mx_status_t *status, uint32_t *result, const char *name)
 {
 	struct request *request;
 	mx_return_t code;
 
 	*result = 0;
-	if (!(blocks ? endpoint_enter_blocking : endpoint_enter)(endpoint, name, &code))
+	if (!(blocks ? endpoint_enter_blocking(endpoint, name, &code)
+		     : endpoint_enter(endpoint, name, &code)))
 		return code;
 	request = request_of(endpoint, handle);
 	if (!request)

@@ -22,7 +22,7 @@
 #define MOMENT         MILLISECOND         /* of a thread that blocks, see endpoint_looks() */
 #define LOOK           (250 * MILLISECOND) /* of a thread that blocks, after what is due */
 
-static struct mx_endpoint endpoints[ENDPOINTS_MAX];
+struct mx_endpoint endpoints[ENDPOINTS_MAX];
 /* Opening and closing. */
 static pthread_mutex_t opening = PTHREAD_MUTEX_INITIALIZER;
 
@@ -38,35 +38,13 @@ struct mx_endpoint *endpoint_at(unsigned place)
 
 /* --- calls */
 
-static bool endpoint_is_one(const struct mx_endpoint *endpoint)
+bool endpoint_raise_closed(
+	const struct mx_endpoint *endpoint, const char *function, mx_return_t *code)
 {
-	uintptr_t offset = (uintptr_t)endpoint - (uintptr_t)endpoints;
-
-	return offset < sizeof(endpoints) && offset % sizeof(endpoints[0]) == 0;
-}
-
-/* X7. */
-static bool endpoint_hold(struct mx_endpoint *endpoint)
-{
-	if (!endpoint_is_one(endpoint) || !atomic_load(&endpoint->open))
-		return false;
-	lock_take(&endpoint->lock);
-	if (atomic_load_explicit(&endpoint->open, memory_order_relaxed)) {
-		endpoint->inside++;
-		return true;
-	}
-	lock_give(&endpoint->lock);
-	return false;
-}
-
-bool endpoint_enter(struct mx_endpoint *endpoint, const char *function, mx_return_t *code)
-{
-	if (endpoint_hold(endpoint))
-		return true;
 	*code = front_is_open(&mx_front)
 			? error_raise(NULL, MX_BAD_ENDPOINT, function,
 				  "the endpoint %p is not open; use one of mx_open_endpoint()",
-				  (void *)endpoint)
+				  (const void *)endpoint)
 			: error_raise_closed(function);
 	return false;
 }
@@ -94,16 +72,10 @@ bool endpoint_enter_blocking(struct mx_endpoint *endpoint, const char *function,
 	return false;
 }
 
-void endpoint_leave(struct mx_endpoint *endpoint)
+void endpoint_rouse(struct mx_endpoint *endpoint)
 {
-	/* What is roused must be there until then. */
-	if (endpoint->news && endpoint->blocked != 0) {
-		endpoint_unlock(endpoint);
-		lock_take(&endpoint->lock);
-	}
-	endpoint->news = false;
-	endpoint->inside--;
-	lock_give(&endpoint->lock);
+	endpoint_unlock(endpoint);
+	lock_take(&endpoint->lock);
 }
 
 mx_return_t endpoint_fail(

@@ -8,32 +8,11 @@
 
 #include <base/clock.h>
 
-#define BATCH_BITS 8                  /* of the number of requests in the first batch */
-#define AGAIN      (10 * MILLISECOND) /* at least, between looks at a deadline that has come */
-#define LOOKS      256                /* at them, of a call; the next one goes on */
+#define AGAIN   (10 * MILLISECOND) /* at least, between looks at a deadline that has come */
+#define LOOKS   256                /* at them, of a call; the next one goes on */
+#define LIFE_AT 12 /* of generations: each life of an endpoint begins with other ones */
 
-/* A handle's bits. */
-#define PLACE_AT      56
-#define GENERATION_AT 32
-#define GENERATIONS   0xffffffu
-#define LIFE_AT       12 /* each life of an endpoint begins with other generations */
-
-static_assert(sizeof(mx_request_t) == sizeof(uint64_t), "a handle has room for all of them");
-
-/* Requests stay until the endpoint closes, and no batch moves, so that any handle can be looked up,
- * without the lock too. NULL: there is no batch for it yet. */
-struct request *request_at(const struct mx_endpoint *endpoint, uint32_t index)
-{
-	uint64_t number = (uint64_t)index + (1u << BATCH_BITS);
-	unsigned last = 63u - (unsigned)__builtin_clzll(number), batch = last - BATCH_BITS;
-
-	if (batch >= REQUEST_BATCHES || !endpoint->batches[batch])
-		return NULL;
-	return &endpoint->batches[batch][number - (UINT64_C(1) << last)];
-}
-
-/* NULL: no memory. */
-static struct request *slot_make(struct mx_endpoint *endpoint)
+struct request *request_slot_make(struct mx_endpoint *endpoint)
 {
 	struct request *request = request_at(endpoint, endpoint->request_count);
 	unsigned batch = 0;
@@ -45,12 +24,12 @@ static struct request *slot_make(struct mx_endpoint *endpoint)
 			batch++;
 		if (batch == REQUEST_BATCHES)
 			return NULL;
-		count = (UINT64_C(2) << (BATCH_BITS + batch)) - (1u << BATCH_BITS);
+		count = (UINT64_C(2) << (REQUEST_BATCH_BITS + batch)) - (1u << REQUEST_BATCH_BITS);
 		if (endpoint->places.count < count &&
 			!kept_table_grow(&endpoint->places, (uint32_t)count))
 			return NULL;
 		endpoint->batches[batch] =
-			calloc(UINT64_C(1) << (BATCH_BITS + batch), sizeof(*request));
+			calloc(UINT64_C(1) << (REQUEST_BATCH_BITS + batch), sizeof(*request));
 		request = request_at(endpoint, endpoint->request_count);
 		if (!request)
 			return NULL;
@@ -60,45 +39,6 @@ static struct request *slot_make(struct mx_endpoint *endpoint)
 	endpoint->request_count++;
 	request->generation = atomic_load(&endpoint->generation) << LIFE_AT;
 	return request;
-}
-
-struct request *request_take(
-	struct mx_endpoint *endpoint, enum request_kind kind, uint64_t match_info, void *context)
-{
-	struct request *request = endpoint->free;
-
-	if (request)
-		endpoint->free = request->next;
-	else if (!(request = slot_make(endpoint)))
-		return NULL;
-	/* What a send, a receive and a connect set by themselves stays as it is. One that is free
-	 * has no timer, is in no list and has no vector: request_give(). */
-	request->endpoint = endpoint;
-	request->kind = (uint8_t)kind;
-	request->done = request->forgotten = request->owned = request->refused = false;
-	request->code = MX_STATUS_SUCCESS;
-	request->peer = (mx_endpoint_addr_t){{0, 0}};
-	request->match_info = match_info;
-	request->context = context;
-	return request;
-}
-
-void request_give(struct request *request)
-{
-	struct mx_endpoint *endpoint = request->endpoint;
-
-	request_limit(request, 0);
-	if (link_listed(&request->link))
-		link_remove(&request->link);
-	if (request->searched)
-		kept_remove(&endpoint->places, &endpoint->searched, request->index);
-	request->searched = false;
-	free(request->vector);
-	request->vector = NULL;
-	request->kind = REQUEST_FREE;
-	request->generation++;
-	request->next = endpoint->free;
-	endpoint->free = request;
 }
 
 uint64_t request_bits(const struct request *request)
@@ -147,7 +87,7 @@ struct request *request_ended(struct mx_endpoint *endpoint, uint64_t bits, uint6
 	return index == KEPT_NONE ? NULL : request_at(endpoint, index);
 }
 
-void request_limit(struct request *request, uint64_t time)
+void request_time(struct request *request, uint64_t time)
 {
 	struct mx_endpoint *endpoint = request->endpoint;
 
@@ -237,29 +177,6 @@ void request_done(void *owner, struct transfer *message)
 	request_complete(request, code);
 }
 
-mx_request_t request_handle(const struct request *request)
-{
-	uint64_t bits = (uint64_t)request->endpoint->place << PLACE_AT |
-			(uint64_t)(request->generation & GENERATIONS) << GENERATION_AT |
-			request->index;
-
-	return (mx_request_t)(uintptr_t)bits;
-}
-
-struct request *request_of(const struct mx_endpoint *endpoint, const mx_request_t *handle)
-{
-	uint64_t bits = handle ? (uintptr_t)*handle : 0;
-	struct request *request;
-
-	if (bits >> PLACE_AT != endpoint->place)
-		return NULL;
-	request = request_at(endpoint, (uint32_t)bits);
-	if (!request || request->kind == REQUEST_FREE ||
-		((request->generation ^ bits >> GENERATION_AT) & GENERATIONS) != 0)
-		return NULL;
-	return request;
-}
-
 void requests_close(struct mx_endpoint *endpoint)
 {
 	for (uint32_t i = 0; i < endpoint->request_count; i++)
@@ -283,16 +200,12 @@ struct memory {
 	struct map_vector *vector; /* NULL: one piece, or nothing */
 };
 
-static mx_return_t memory_read(const mx_segment_t *segments, uint32_t count, struct memory *memory)
+static mx_return_t memory_read_all(
+	const mx_segment_t *segments, uint32_t count, struct memory *memory)
 {
 	uint32_t pieces = 0;
 
 	*memory = (struct memory){0};
-	if (count == 1 && segments && segments->segment_length > 0 && segments->segment_ptr) {
-		memory->buffer = segments->segment_ptr;
-		memory->length = segments->segment_length;
-		return MX_SUCCESS;
-	}
 	if (count > MX_MAX_SEGMENTS)
 		return MX_BAD_SEG_CNT;
 	if (!segments && count != 0)
@@ -319,6 +232,17 @@ static mx_return_t memory_read(const mx_segment_t *segments, uint32_t count, str
 	return MX_SUCCESS;
 }
 
+static inline mx_return_t memory_read(
+	const mx_segment_t *segments, uint32_t count, struct memory *memory)
+{
+	if (count != 1 || !segments || segments->segment_length == 0 || !segments->segment_ptr)
+		return memory_read_all(segments, count, memory);
+	memory->buffer = segments->segment_ptr;
+	memory->length = segments->segment_length;
+	memory->vector = NULL;
+	return MX_SUCCESS;
+}
+
 static const char *memory_text(mx_return_t code)
 {
 	switch (code) {
@@ -334,7 +258,7 @@ static const char *memory_text(mx_return_t code)
 }
 
 /* A request with its memory; NULL: *code. */
-static struct request *request_make(struct mx_endpoint *endpoint, enum request_kind kind,
+static inline struct request *request_make(struct mx_endpoint *endpoint, enum request_kind kind,
 	const mx_segment_t *segments, uint32_t count, struct memory *memory, mx_return_t *code)
 {
 	struct request *request;
@@ -362,7 +286,7 @@ static void request_hand_over(struct request *request, mx_request_t *handle)
 
 /* --- sends */
 
-static mx_return_t request_send(struct mx_endpoint *endpoint, const mx_segment_t *segments,
+static inline mx_return_t request_send(struct mx_endpoint *endpoint, const mx_segment_t *segments,
 	uint32_t count, mx_endpoint_addr_t destination, uint64_t match_info, void *context,
 	mx_request_t *handle, bool synchronous, const char *name)
 {
@@ -584,7 +508,7 @@ mx_return_t mx_buffered(
 mx_return_t mx_context(mx_request_t *request, void **context)
 {
 	const struct mx_endpoint *endpoint =
-		request ? endpoint_at((unsigned)((uintptr_t)*request >> PLACE_AT)) : NULL;
+		request ? endpoint_at((unsigned)((uintptr_t)*request >> REQUEST_PLACE_AT)) : NULL;
 	const struct request *found = endpoint ? request_of(endpoint, request) : NULL;
 
 	if (!found)

@@ -39,6 +39,7 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdlib.h>
 
 #include <base/lock.h>
 #include <match/kept.h>
@@ -117,10 +118,17 @@ struct visitation {
 	struct greeting greeting;
 };
 
-#define REQUEST_BATCHES 20u /* each is twice as long as the one before: 268 million */
+#define REQUEST_BATCHES    20u /* each is twice as long as the one before: 268 million */
+#define REQUEST_BATCH_BITS 8   /* of the number of requests in the first batch */
+/* A handle's bits. */
+#define REQUEST_PLACE_AT      56
+#define REQUEST_GENERATION_AT 32
+#define REQUEST_GENERATIONS   0xffffffu
+static_assert(sizeof(mx_request_t) == sizeof(uint64_t), "a handle has room for all of them");
 
 struct mx_endpoint {
-	_Atomic bool open;
+	/* A power of two of bytes apart, which makes an address cheap to check. */
+	_Alignas(512) _Atomic bool open;
 	uint32_t place; /* in the table, from 1 */
 	_Atomic uint32_t generation;
 	_Atomic uint32_t changes; /* X5 */
@@ -174,15 +182,58 @@ struct mx_endpoint {
 
 /* --- endpoint.c */
 
+extern struct mx_endpoint endpoints[ENDPOINTS_MAX];
+
+/* X2. */
+static inline bool endpoint_is_one(const struct mx_endpoint *endpoint)
+{
+	uintptr_t offset = (uintptr_t)endpoint - (uintptr_t)endpoints;
+
+	return offset < sizeof(endpoints) && offset % sizeof(endpoints[0]) == 0;
+}
+
+/* X7. */
+static inline bool endpoint_hold(struct mx_endpoint *endpoint)
+{
+	if (!endpoint_is_one(endpoint) || !atomic_load(&endpoint->open))
+		return false;
+	lock_take(&endpoint->lock);
+	if (atomic_load_explicit(&endpoint->open, memory_order_relaxed)) {
+		endpoint->inside++;
+		return true;
+	}
+	lock_give(&endpoint->lock);
+	return false;
+}
+
+/* The endpoint is not open. Returns false with the call's result. */
+bool endpoint_raise_closed(
+	const struct mx_endpoint *endpoint, const char *function, mx_return_t *code);
 /* A call begins: the endpoint is open and its lock is held. Returns false if it is not; then *code
  * is the call's result. */
-bool endpoint_enter(struct mx_endpoint *endpoint, const char *function, mx_return_t *code);
+static inline bool endpoint_enter(
+	struct mx_endpoint *endpoint, const char *function, mx_return_t *code)
+{
+	return endpoint_hold(endpoint) || endpoint_raise_closed(endpoint, function, code);
+}
+
 /* The same for a call that blocks, which is none for the handler. */
 bool endpoint_enter_blocking(struct mx_endpoint *endpoint, const char *function, mx_return_t *code);
 /* Lets go of the lock, and wakes threads that block if there is news for them. */
 void endpoint_unlock(struct mx_endpoint *endpoint);
+/* Wakes threads that block. The lock is let go meanwhile. */
+void endpoint_rouse(struct mx_endpoint *endpoint);
 /* A call ends. Wakes threads that block if there is news for them. */
-void endpoint_leave(struct mx_endpoint *endpoint);
+static inline void endpoint_leave(struct mx_endpoint *endpoint)
+{
+	/* What is roused must be there until then. */
+	if (endpoint->news && endpoint->blocked != 0)
+		endpoint_rouse(endpoint);
+	endpoint->news = false;
+	endpoint->inside--;
+	lock_give(&endpoint->lock);
+}
+
 /* Leaves, and raises. */
 mx_return_t endpoint_fail(
 	struct mx_endpoint *endpoint, mx_return_t code, const char *function, const char *text);
@@ -245,29 +296,22 @@ void handler_progress(struct mx_endpoint *endpoint);
 
 /* --- request.c */
 
-struct request *request_take(
-	struct mx_endpoint *endpoint, enum request_kind kind, uint64_t match_info, void *context);
-void request_give(struct request *request);
+/* A place more in the table; NULL: no memory. */
+struct request *request_slot_make(struct mx_endpoint *endpoint);
 void request_forget(struct request *request);
 /* What test_any() goes by. */
 uint64_t request_bits(const struct request *request);
 /* The oldest that has ended and has these bits under the mask; NULL: there is none. */
 struct request *request_ended(struct mx_endpoint *endpoint, uint64_t bits, uint64_t mask);
-/* The request of a place; NULL: there is none. */
-struct request *request_at(const struct mx_endpoint *endpoint, uint32_t index);
 /* Its end: X4. */
 void request_complete(struct request *request, mx_status_code_t code);
 void request_done(void *owner, struct transfer *message);
 /* From now on; 0: it has no deadline. */
-void request_limit(struct request *request, uint64_t time);
+void request_time(struct request *request, uint64_t time);
 bool request_is_late(const struct request *request, uint64_t now);
 /* Ends those whose deadline has come, as far as they can be ended. */
 void requests_progress(struct mx_endpoint *endpoint);
 void requests_close(struct mx_endpoint *endpoint);
-/* What a program knows a request by: a number that is never NULL, whose bits are checked. */
-mx_request_t request_handle(const struct request *request);
-/* The request of a handle; NULL: it is none of this endpoint's that is pending. */
-struct request *request_of(const struct mx_endpoint *endpoint, const mx_request_t *handle);
 extern const char no_request[]; /* then */
 
 /* A request that a call works for. While the lock is let go another thread may complete it. */
@@ -284,6 +328,94 @@ static inline struct held request_hold(const struct request *request)
 static inline bool held_is_gone(const struct held *held)
 {
 	return held->request->generation != held->generation;
+}
+
+/* --- requests, of which each message has two */
+
+static inline void request_limit(struct request *request, uint64_t time)
+{
+	if (time != 0 || timer_set(&request->timer))
+		request_time(request, time);
+}
+
+/* NULL: no memory. */
+static inline struct request *request_take(
+	struct mx_endpoint *endpoint, enum request_kind kind, uint64_t match_info, void *context)
+{
+	struct request *request = endpoint->free;
+
+	if (request)
+		endpoint->free = request->next;
+	else if (!(request = request_slot_make(endpoint)))
+		return NULL;
+	/* What a send, a receive and a connect set by themselves stays as it is. One that is free
+	 * has no timer, is in no list and has no vector: request_give(). */
+	request->endpoint = endpoint;
+	request->kind = (uint8_t)kind;
+	request->done = request->forgotten = request->owned = request->refused = false;
+	request->code = MX_STATUS_SUCCESS;
+	request->peer = (mx_endpoint_addr_t){{0, 0}};
+	request->match_info = match_info;
+	request->context = context;
+	return request;
+}
+
+static inline void request_give(struct request *request)
+{
+	struct mx_endpoint *endpoint = request->endpoint;
+
+	request_limit(request, 0);
+	if (link_listed(&request->link))
+		link_remove(&request->link);
+	if (request->searched)
+		kept_remove(&endpoint->places, &endpoint->searched, request->index);
+	request->searched = false;
+	if (request->vector)
+		free(request->vector);
+	request->vector = NULL;
+	request->kind = REQUEST_FREE;
+	request->generation++;
+	request->next = endpoint->free;
+	endpoint->free = request;
+}
+
+/* The request of a place; NULL: there is none. Requests stay until the endpoint closes, and no
+ * batch moves, so that any handle can be looked up, without the lock too. */
+static inline struct request *request_at(const struct mx_endpoint *endpoint, uint32_t index)
+{
+	uint64_t number = (uint64_t)index + (1u << REQUEST_BATCH_BITS);
+	unsigned last = 63u - (unsigned)__builtin_clzll(number), batch = last - REQUEST_BATCH_BITS;
+
+	if (batch >= REQUEST_BATCHES || !endpoint->batches[batch])
+		return NULL;
+	return &endpoint->batches[batch][number - (UINT64_C(1) << last)];
+}
+
+/* What a program knows a request by: a number that is never NULL, whose bits are checked. */
+static inline mx_request_t request_handle(const struct request *request)
+{
+	uint64_t bits = (uint64_t)request->endpoint->place << REQUEST_PLACE_AT |
+			(uint64_t)(request->generation & REQUEST_GENERATIONS)
+				<< REQUEST_GENERATION_AT |
+			request->index;
+
+	return (mx_request_t)(uintptr_t)bits;
+}
+
+/* The request of a handle; NULL: it is none of this endpoint's that is pending. */
+static inline struct request *request_of(
+	const struct mx_endpoint *endpoint, const mx_request_t *handle)
+{
+	uint64_t bits = handle ? (uintptr_t)*handle : 0;
+	struct request *request;
+
+	if (bits >> REQUEST_PLACE_AT != endpoint->place)
+		return NULL;
+	request = request_at(endpoint, (uint32_t)bits);
+	if (!request || request->kind == REQUEST_FREE ||
+		((request->generation ^ bits >> REQUEST_GENERATION_AT) & REQUEST_GENERATIONS) != 0)
+		return NULL;
+	return request;
 }
 
 #endif
