@@ -207,6 +207,12 @@ static bool neighbour_meet(struct job *job, const struct card *self)
 	return true;
 }
 
+void job_look_after(struct job *job, const struct card *self)
+{
+	if (!neighbour_meet(job, self))
+		job->watch.answers = NULL;
+}
+
 bool job_show(struct job *job, const struct card *self)
 {
 	char key[PMI_KEY], value[CARD_TEXT];

@@ -81,6 +81,9 @@ bool job_get_all(struct job *job, void (*take)(void *context, const char *key, c
 
 /* Gives the launcher this process's card, which all others can get behind the next barrier. */
 bool job_show(struct job *job, const struct card *self) CORE_API(job_show);
+/* With the front end's watch, behind that barrier: looks after the right neighbour. Without a
+ * neighbour that has a card, and is on the same network, it looks after nobody. */
+void job_look_after(struct job *job, const struct card *self) CORE_API(job_look_after);
 /* Begins, gives the launcher this process's card, and returns when all others have done so. Fails
  * if this process does not reach its right neighbour: if there are ranks on different networks,
  * some have such a neighbour. */

@@ -8,7 +8,8 @@
 
 #include <stdint.h>
 
-/* The interface is open: tells the others where it is. */
+/* The interface is open: tells the others where it is. While this process waits for them it is
+ * driven, if it has to be, and a rank that is dead is noticed. */
 void card_show(uint64_t interface);
 /* The ranks of a map are known: takes the cards of as many of the job. */
 void cards_take(uint64_t interface, uint64_t count);

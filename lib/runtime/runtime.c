@@ -119,6 +119,8 @@ static bool launcher_put(const char *key, const char *value)
 #define CARDS_SINGLE_MOST 64u /* ranks whose cards are worth a question each */
 
 PMI_API void postern_runtime_show(const uint8_t card[CARD_BYTES]);
+PMI_API void postern_runtime_wait(bool (*drive)(void),
+	bool (*answers)(struct process process, uint64_t timeout), uint64_t patience);
 PMI_API bool postern_runtime_card(uint32_t rank, uint8_t card[CARD_BYTES]);
 
 static struct card own;
@@ -130,6 +132,41 @@ void postern_runtime_show(const uint8_t card[CARD_BYTES])
 	if (own_state == OWN_NONE && card_decode(&own, card))
 		own_state = OWN_KNOWN;
 	pthread_mutex_unlock(&lock);
+}
+
+/* What a thread that waits for the others does (job/job.h). drive: NULL: this process answers
+ * others while it computes. */
+static bool (*rank_answers)(struct process process, uint64_t timeout);
+
+void postern_runtime_wait(bool (*drive)(void),
+	bool (*answers)(struct process process, uint64_t timeout), uint64_t patience)
+{
+	pthread_mutex_lock(&lock);
+	if (own_state == OWN_NONE) {
+		job.drive = drive;
+		job.watch.silent = drive != NULL;
+		job.watch.patience = patience;
+		rank_answers = answers;
+	}
+	pthread_mutex_unlock(&lock);
+}
+
+/* Behind the first barrier the others have shared their cards, too. */
+static void others_look_after(void)
+{
+	if (own_state != OWN_SHARED || job.watch.answers || !rank_answers)
+		return;
+	job.watch.answers = rank_answers;
+	rank_answers = NULL;
+	job_look_after(&job, &own);
+}
+
+static bool barrier(void)
+{
+	if (!job_barrier(&job))
+		return false;
+	others_look_after();
+	return true;
 }
 
 static bool own_share(void)
@@ -262,7 +299,7 @@ static bool part_take(uint32_t rank, uint32_t part, bool *more)
 
 static bool pairs_share(void)
 {
-	if (!pairs_publish() || !job_barrier(&job))
+	if (!pairs_publish() || !barrier())
 		return false;
 	for (uint32_t rank = 0; rank < job.size; rank++) {
 		bool more = rank != job.rank;
@@ -348,7 +385,7 @@ int PMI_Barrier(void)
 	if (code != PMI_SUCCESS)
 		return code;
 	copy_forget();
-	return leave(own_share() && (job.kind == LAUNCHER_PMIX ? pairs_share() : job_barrier(&job))
+	return leave(own_share() && (job.kind == LAUNCHER_PMIX ? pairs_share() : barrier())
 			     ? PMI_SUCCESS
 			     : failed("PMI_Barrier"));
 }

@@ -10,6 +10,7 @@ of the job, by PMI, and one that tells nobody that a rank is dead. Ranks 1 and 2
     kill   rank 1 is killed while the others wait at a barrier: one of them ends the job
     host   so are all processes of its host
     lost   the other host does not answer any more
+    ask    rank 1 sends to rank 0, which waits at the barrier, before it comes there (ends4)
     late   rank 1 comes to the barrier long after PTL_PEER_TIMEOUT, without a call before: the job goes on
 
 Exit code 0: passed; 77: skipped, after a line that says why; anything else: failed. With CI=true nothing is skipped.
@@ -134,10 +135,10 @@ def main():
     program, kind, scenario = sys.argv[1:]
 
     def play(device):
-        late = scenario == "late"
+        late = scenario in ("late", "ask")
         addresses_settle(device)
         lost = scenario == "lost"
-        launcher = Launcher(program, device, "late" if late or lost else "kill", "500ms" if late else "2s", lost)
+        launcher = Launcher(program, device, scenario if late else "late" if lost else "kill", "500ms" if scenario == "late" else "2s", lost)
         try:
             if late:
                 all_end_well(launcher)
