@@ -362,11 +362,13 @@ static bool reader_take(struct reader *reader, struct message *message)
 	return true;
 }
 
+/* Neighbours take turns, so that one whose ring is never empty holds up no other one. */
 bool rings_take(struct message *message)
 {
 	for (unsigned i = 0; i < reader_count; i++) {
 		struct reader *reader = &readers[reader_next];
 
+		reader_next = (reader_next + 1) % reader_count;
 		if (is_ready(reader) && reader_take(reader, message)) {
 #ifdef GASNET_SEQ
 			reader_of_payload = reader;
@@ -375,7 +377,6 @@ bool rings_take(struct message *message)
 #endif
 			return true;
 		}
-		reader_next = (reader_next + 1) % reader_count;
 	}
 	return false;
 }
