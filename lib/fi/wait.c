@@ -83,13 +83,21 @@ static void watches_close(struct binding *binding)
 		descriptor_close(&binding->watches[i]);
 }
 
+/* A descriptor that is closed stays watched while the queue's, of which it is a copy, is open. */
+static void watches_drop(const struct notice *notice, struct binding *binding)
+{
+	for (unsigned i = 0; i < sizeof(binding->watches) / sizeof(binding->watches[0]); i++)
+		(void)epoll_ctl(notice->poll, EPOLL_CTL_DEL, binding->watches[i], NULL);
+	watches_close(binding);
+}
+
 bool notice_join(struct notice *notice, struct binding *binding)
 {
 	list_each (struct binding, other, &notice->bindings, link)
 		if (other->endpoint == binding->endpoint)
 			return true;
 	if (notice->object == FI_WAIT_FD && !watches_open(notice, binding)) {
-		watches_close(binding);
+		watches_drop(notice, binding);
 		return false;
 	}
 	notice_rouse(notice); /* threads that wait for another endpoint alone */

@@ -7,6 +7,7 @@
 #include <poll.h>
 #include <pthread.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -425,7 +426,12 @@ static void a_bad_bind_is_refused(void **state)
 	assert_int_equal(fi_mr_bind(region, &writes->fid, FI_REMOTE_WRITE), -FI_EINVAL);
 	assert_int_equal(fi_mr_bind(region, &writes->fid, BOTH), -FI_EINVAL);
 	assert_int_equal(fi_mr_bind(region, &sides[1].cq->fid, FI_REMOTE_WRITE), -FI_ENOSYS);
+	assert_ok(fi_mr_bind(region, &ep->fid, 0));
+	assert_int_equal(fi_mr_bind(region, &ep->fid, FI_REMOTE_WRITE), -FI_EBADFLAGS);
 	assert_ok(fi_domain(fabric, info, &elsewhere, NULL));
+	assert_ok(fi_endpoint(elsewhere, info, &plain, NULL));
+	assert_int_equal(fi_mr_bind(region, &plain->fid, 0), -FI_EDOMAIN);
+	assert_ok(fi_close(&plain->fid));
 	assert_ok(fi_cntr_open(elsewhere, NULL, &foreign, NULL));
 	assert_int_equal(fi_mr_bind(uncounted, &foreign->fid, FI_REMOTE_WRITE), -FI_EDOMAIN);
 	assert_ok(fi_close(&foreign->fid));
@@ -436,6 +442,36 @@ static void a_bad_bind_is_refused(void **state)
 	assert_int_equal(fi_ep_bind(plain, &reads->fid, FI_REMOTE_READ), -FI_EBADFLAGS);
 	assert_ok(fi_close(&plain->fid));
 	fi_freeinfo(less);
+}
+
+/* The counter's descriptor watches each endpoint. */
+static void a_bind_without_descriptors_can_be_repeated(void **state)
+{
+	struct fid_cntr *counter = counter_open(FI_WAIT_FD, NULL);
+	struct rlimit usual, none;
+	unsigned left = 0;
+	int result, lowest;
+
+	(void)state;
+	assert_ok(getrlimit(RLIMIT_NOFILE, &usual));
+	none = usual;
+	do {
+		lowest = dup(STDIN_FILENO);
+		assert_ok(close(lowest));
+		none.rlim_cur = (rlim_t)lowest + left;
+		assert_ok(setrlimit(RLIMIT_NOFILE, &none));
+		result = fi_mr_bind(uncounted, &counter->fid, FI_REMOTE_WRITE);
+		assert_ok(setrlimit(RLIMIT_NOFILE, &usual));
+		assert_true(result == 0 || result == -FI_ENOMEM);
+		assert_true(left != 0 || result != 0);
+	} while (result != 0 && left++ < 1000);
+	assert_ok(result);
+	assert_ok(fi_write(
+		sides[0].ep, local, 8, NULL, there, at_of(target), fi_mr_key(uncounted), &context));
+	done_take(FI_RMA | FI_WRITE, &context);
+	assert_int_equal(fi_cntr_read(counter), 1);
+	mr_close(&uncounted);
+	assert_ok(fi_close(&counter->fid));
 }
 
 /* --- waits */
@@ -667,6 +703,7 @@ int main(void)
 		TEST_BASIC(what_is_refused_counts_nothing),
 		TEST(an_access_that_fails_counts_as_an_error),
 		TEST(a_bad_bind_is_refused),
+		TEST(a_bind_without_descriptors_can_be_repeated),
 		TEST(a_thread_that_waits_is_woken),
 		TEST(a_descriptor_becomes_readable),
 		TEST(a_poll_set_tells_of_it),

@@ -3,8 +3,13 @@
  * Covers: lib/fi/counter.c, lib/fi/wait.c, lib/fi/poll.c. */
 #include "fixture.h"
 
+#include <dirent.h>
 #include <poll.h>
+#include <pthread.h>
+#include <sys/epoll.h>
+#include <sys/resource.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <rdma/fi_eq.h>
 
@@ -382,7 +387,317 @@ static void an_object_without_a_descriptor_has_none(void **state)
 	assert_ok(fi_trywait(fabric, fids, 0));
 }
 
+/* A descriptor may stand in one of the program's own, beside others. */
+static void a_descriptor_can_be_watched_by_epoll(void **state)
+{
+	struct fid *fids[] = {&third.cq->fid, &received->fid};
+	struct epoll_event event = {.events = EPOLLIN};
+	const time_t end = time(NULL) + HANG;
+	int watcher = epoll_create1(EPOLL_CLOEXEC), descriptor;
+	bool seen = false;
+
+	(void)state;
+	assert_true(watcher >= 0);
+	for (unsigned i = 0; i < 2; i++) {
+		assert_ok(fi_control(fids[i], FI_GETWAIT, &descriptor));
+		event.data.u32 = i;
+		assert_ok(epoll_ctl(watcher, EPOLL_CTL_ADD, descriptor, &event));
+	}
+	for (unsigned i = 0; i < 10; i++) {
+		message_come(sizeof(word));
+		for (seen = false; !seen; seen = completed()) {
+			if (fi_trywait(fabric, fids, 2) == 0)
+				assert_true(epoll_wait(watcher, &event, 1, 1000) >= 0);
+			other_drive();
+			assert_true(time(NULL) < end);
+		}
+		assert_int_equal(fi_cntr_read(received), i + 1);
+		(void)fi_cntr_readerr(received);
+	}
+	assert_ok(close(watcher));
+}
+
+static void only_what_waits_is_tried(void **state)
+{
+	struct fid *fids[] = {&third.cq->fid, &third.ep->fid};
+	const time_t end = time(NULL) + HANG;
+	int result;
+
+	(void)state;
+	while ((result = fi_trywait(fabric, fids, 2)) == -FI_EAGAIN)
+		assert_true(time(NULL) < end);
+	assert_int_equal(result, -FI_EINVAL);
+}
+
+static void other_wait_objects_are_not_offered(void **state)
+{
+	const enum fi_wait_obj none[] = {
+		FI_WAIT_SET, FI_WAIT_MUTEX_COND, FI_WAIT_YIELD, FI_WAIT_POLLFD};
+	const enum fi_wait_obj some[] = {FI_WAIT_NONE, FI_WAIT_UNSPEC, FI_WAIT_FD};
+	struct fi_wait_attr set_attr = {.wait_obj = FI_WAIT_FD};
+	enum fi_wait_obj object;
+	struct fid_cntr *counter;
+	struct fid_wait *wait;
+	struct fid_cq *cq;
+	struct fid_eq *eq;
+
+	(void)state;
+	assert_int_equal(fi_wait_open(fabric, &set_attr, &wait), -FI_ENOSYS);
+	for (unsigned i = 0; i < sizeof(none) / sizeof(none[0]); i++) {
+		struct fi_cq_attr of_cq = {.wait_obj = none[i]};
+		struct fi_eq_attr of_eq = {.wait_obj = none[i]};
+		struct fi_cntr_attr of_counter = {.wait_obj = none[i]};
+
+		assert_int_equal(fi_cq_open(domain, &of_cq, &cq, NULL), -FI_ENOSYS);
+		assert_int_equal(fi_eq_open(fabric, &of_eq, &eq, NULL), -FI_ENOSYS);
+		assert_int_equal(fi_cntr_open(domain, &of_counter, &counter, NULL), -FI_ENOSYS);
+	}
+	for (unsigned i = 0; i < sizeof(some) / sizeof(some[0]); i++) {
+		struct fi_cq_attr of_cq = {.wait_obj = some[i]};
+		struct fi_eq_attr of_eq = {.wait_obj = some[i]};
+		struct fi_cntr_attr of_counter = {.wait_obj = some[i]};
+
+		assert_ok(fi_cq_open(domain, &of_cq, &cq, NULL));
+		assert_ok(fi_control(&cq->fid, FI_GETWAITOBJ, &object));
+		assert_int_equal(object, some[i]);
+		assert_ok(fi_eq_open(fabric, &of_eq, &eq, NULL));
+		assert_ok(fi_control(&eq->fid, FI_GETWAITOBJ, &object));
+		assert_int_equal(object, some[i]);
+		assert_ok(fi_cntr_open(domain, &of_counter, &counter, NULL));
+		assert_ok(fi_control(&counter->fid, FI_GETWAITOBJ, &object));
+		assert_int_equal(object, some[i]);
+		assert_int_equal(fi_control(&counter->fid, FI_ENABLE, NULL), -FI_ENOSYS);
+		assert_ok(fi_close(&cq->fid));
+		assert_ok(fi_close(&eq->fid));
+		assert_ok(fi_close(&counter->fid));
+	}
+}
+
+/* --- without descriptors */
+
+static rlim_t usual_limit;
+
+static void limit_set(rlim_t limit)
+{
+	struct rlimit now;
+
+	assert_ok(getrlimit(RLIMIT_NOFILE, &now));
+	if (usual_limit == 0)
+		usual_limit = now.rlim_cur;
+	now.rlim_cur = limit != 0 ? limit : usual_limit;
+	assert_ok(setrlimit(RLIMIT_NOFILE, &now));
+}
+
+/* No more than so many descriptors can be opened. */
+static void descriptors_leave(unsigned count)
+{
+	int lowest;
+
+	limit_set(0);
+	lowest = dup(STDIN_FILENO);
+	assert_true(lowest >= 0);
+	assert_ok(close(lowest));
+	limit_set((rlim_t)lowest + count);
+}
+
+static unsigned descriptors_open(void)
+{
+	DIR *directory = opendir("/proc/self/fd");
+	unsigned count = 0;
+
+	assert_non_null(directory);
+	while (readdir(directory))
+		count++;
+	closedir(directory);
+	return count;
+}
+
+static int cq_try(struct fid **opened)
+{
+	struct fi_cq_attr attr = {.wait_obj = FI_WAIT_FD};
+	struct fid_cq *cq = NULL;
+	int result = fi_cq_open(domain, &attr, &cq, NULL);
+
+	*opened = cq ? &cq->fid : NULL;
+	return result;
+}
+
+static int counter_try(struct fid **opened)
+{
+	struct fi_cntr_attr attr = {.wait_obj = FI_WAIT_FD};
+	struct fid_cntr *counter = NULL;
+	int result = fi_cntr_open(domain, &attr, &counter, NULL);
+
+	*opened = counter ? &counter->fid : NULL;
+	return result;
+}
+
+static int eq_try(struct fid **opened)
+{
+	struct fi_eq_attr attr = {.wait_obj = FI_WAIT_FD};
+	struct fid_eq *eq = NULL;
+	int result = fi_eq_open(fabric, &attr, &eq, NULL);
+
+	*opened = eq ? &eq->fid : NULL;
+	return result;
+}
+
+/* However few there are: the call fails and leaves nothing, until there are enough. */
+static void an_object_needs_its_descriptors(void **state)
+{
+	int (*const tries[])(struct fid **) = {cq_try, counter_try, eq_try};
+
+	(void)state;
+	for (unsigned i = 0; i < sizeof(tries) / sizeof(tries[0]); i++) {
+		const unsigned before = descriptors_open();
+		struct fid *opened = NULL;
+		unsigned left = 0;
+		int result;
+
+		do {
+			descriptors_leave(left);
+			result = tries[i](&opened);
+			limit_set(0);
+			assert_true(result == 0 || (result == -FI_ENOMEM && !opened));
+			assert_true(left != 0 || result != 0);
+			assert_true(result == 0 || descriptors_open() == before);
+		} while (result != 0 && left++ < 1000);
+		assert_ok(result);
+		assert_ok(fi_close(opened));
+		assert_int_equal(descriptors_open(), before);
+	}
+}
+
+/* An endpoint that could not be enabled can be later. */
+static void an_endpoint_needs_its_descriptors(void **state)
+{
+	const time_t end = time(NULL) + HANG;
+	char name[NAME_BYTES], text[4] = "";
+	size_t length = sizeof(name);
+	struct fid_ep *ep;
+	unsigned left = 0;
+	fi_addr_t to;
+	int result;
+
+	(void)state;
+	assert_ok(fi_endpoint(domain, info, &ep, NULL));
+	assert_ok(fi_ep_bind(ep, &third.av->fid, 0));
+	assert_ok(fi_ep_bind(ep, &third.cq->fid, FI_TRANSMIT | FI_RECV));
+	assert_ok(fi_ep_bind(ep, &received->fid, FI_RECV));
+	do {
+		descriptors_leave(left);
+		result = fi_enable(ep);
+		limit_set(0);
+		assert_true(left != 0 || result != 0);
+		if (result != 0)
+			assert_int_equal(fi_getname(&ep->fid, name, &length), -FI_EOPBADSTATE);
+	} while (result != 0 && left++ < 1000);
+	assert_ok(result);
+	assert_ok(fi_getname(&ep->fid, name, &length));
+	assert_int_equal(fi_av_insert(sides[1].av, name, 1, &to, 0, NULL), 1);
+	assert_ok(fi_trecv(ep, text, 4, NULL, FI_ADDR_UNSPEC, 5, 0, NULL));
+	assert_ok(fi_tsend(sides[1].ep, "one", 4, NULL, to, 5, NULL));
+	descriptor_await(&third.cq->fid, completed);
+	assert_string_equal(text, "one");
+	while (!counted())
+		assert_true(time(NULL) < end);
+	assert_ok(fi_close(&ep->fid));
+}
+
+/* --- event queues that are waited for */
+
+static void *event_write(void *argument)
+{
+	const struct timespec nap = {.tv_nsec = 20000000};
+	struct fi_eq_entry entry = {.data = 7};
+
+	nanosleep(&nap, NULL);
+	return fi_eq_write(argument, FI_NOTIFY, &entry, sizeof(entry), 0) == sizeof(entry)
+		       ? argument
+		       : NULL;
+}
+
+static void a_thread_waits_for_an_event(void **state)
+{
+	struct fi_eq_attr attr = {.wait_obj = FI_WAIT_UNSPEC, .flags = FI_WRITE};
+	struct fi_eq_entry entry = {0};
+	struct fid_eq *eq;
+	pthread_t thread;
+	uint32_t event;
+	void *written;
+
+	(void)state;
+	assert_ok(fi_eq_open(fabric, &attr, &eq, NULL));
+	assert_int_equal(fi_eq_sread(eq, &event, &entry, sizeof(entry), 0, 0), -FI_EAGAIN);
+	assert_int_equal(fi_eq_sread(eq, &event, &entry, sizeof(entry), 20, 0), -FI_EAGAIN);
+	for (unsigned i = 0; i < 2; i++) {
+		assert_int_equal(pthread_create(&thread, NULL, event_write, eq), 0);
+		assert_int_equal(fi_eq_sread(eq, &event, &entry, sizeof(entry),
+					 i == 0 ? -1 : HANG * 1000, 0),
+			sizeof(entry));
+		assert_int_equal(event, FI_NOTIFY);
+		assert_int_equal(entry.data, 7);
+		assert_int_equal(pthread_join(thread, &written), 0);
+		assert_ptr_equal(written, eq);
+	}
+	assert_ok(fi_close(&eq->fid));
+	attr.wait_obj = FI_WAIT_NONE;
+	assert_ok(fi_eq_open(fabric, &attr, &eq, NULL));
+	assert_int_equal(fi_eq_sread(eq, &event, &entry, sizeof(entry), 0, 0), -FI_EINVAL);
+	assert_ok(fi_close(&eq->fid));
+}
+
 /* --- poll sets */
+
+static void a_bad_call_of_a_set_is_refused(void **state)
+{
+	struct fi_poll_attr attr = {.flags = 1};
+	struct fid_domain *elsewhere;
+	struct fid_cntr *foreign;
+	void *contexts[2];
+
+	(void)state;
+	assert_int_equal(fi_poll_open(domain, &attr, &set), -FI_EINVAL);
+	assert_ok(fi_poll_open(domain, NULL, &set));
+	assert_int_equal(fi_poll(set, contexts, 2), 0);
+	assert_int_equal(fi_poll_add(set, &sent->fid, 1), -FI_EINVAL);
+	assert_ok(fi_poll_add(set, &sent->fid, 0));
+	assert_int_equal(fi_poll_add(set, &sent->fid, 0), -FI_EALREADY);
+	assert_int_equal(fi_poll_del(set, &sent->fid, 1), -FI_EINVAL);
+	assert_ok(fi_domain(fabric, info, &elsewhere, NULL));
+	assert_ok(fi_cntr_open(elsewhere, NULL, &foreign, NULL));
+	assert_int_equal(fi_poll_add(set, &foreign->fid, 0), -FI_EDOMAIN);
+	assert_ok(fi_close(&foreign->fid));
+	assert_ok(fi_close(&elsewhere->fid));
+	assert_int_equal(fi_close(&domain->fid), -FI_EBUSY);
+	assert_ok(fi_poll_del(set, &sent->fid, 0));
+	assert_ok(fi_close(&set->fid));
+}
+
+/* No more contexts are written than there is room for. */
+static void a_set_tells_as_many_as_are_asked_for(void **state)
+{
+	const time_t end = time(NULL) + HANG;
+	void *contexts[3] = {NULL, &word, &word};
+
+	(void)state;
+	assert_ok(fi_poll_open(domain, NULL, &set));
+	assert_ok(fi_poll_add(set, &received->fid, 0));
+	assert_ok(fi_poll_add(set, &third.cq->fid, 0));
+	message_come(sizeof(word));
+	for (int count = 0; count == 0; other_drive()) {
+		count = fi_poll(set, contexts, 1);
+		assert_true(count == 0 || count == 1);
+		assert_true(time(NULL) < end);
+	}
+	assert_ptr_equal(contexts[0], &received);
+	assert_ptr_equal(contexts[1], &word);
+	assert_int_equal(fi_poll(set, contexts, 3), 1);
+	assert_ptr_equal(contexts[0], &third);
+	assert_ok(fi_poll_del(set, &received->fid, 0));
+	assert_ok(fi_poll_del(set, &third.cq->fid, 0));
+	assert_ok(fi_close(&set->fid));
+}
 
 static void a_set_tells_which_has_news(void **state)
 {
@@ -445,6 +760,14 @@ int main(void)
 		TEST_DESCRIPTORS(a_counter_that_is_set_is_readable),
 		TEST(an_event_queue_has_a_descriptor),
 		TEST(an_object_without_a_descriptor_has_none),
+		TEST_DESCRIPTORS(a_descriptor_can_be_watched_by_epoll),
+		TEST_DESCRIPTORS(only_what_waits_is_tried),
+		TEST(other_wait_objects_are_not_offered),
+		TEST(an_object_needs_its_descriptors),
+		TEST_DESCRIPTORS(an_endpoint_needs_its_descriptors),
+		TEST(a_thread_waits_for_an_event),
+		TEST(a_bad_call_of_a_set_is_refused),
+		TEST(a_set_tells_as_many_as_are_asked_for),
 		TEST(a_set_tells_which_has_news),
 	};
 
