@@ -142,6 +142,11 @@ bool line_bind(const struct line *line, const union udp_name *name, socklen_t si
 	return bind(line->socket, &name->any, size) == 0;
 }
 
+bool line_share(const struct line *line, bool yes)
+{
+	return option_set(line->socket, SOL_SOCKET, SO_REUSEPORT, yes);
+}
+
 void line_close(struct line *line)
 {
 	if (line->socket >= 0)

@@ -40,7 +40,9 @@
 	X(LINE_SENDMMSG, "sendmmsg", "sendmmsg",                                                   \
 		"each message is sent by a system call of its own")                                \
 	X(LINE_RECVMMSG, "recvmmsg", "recvmmsg",                                                   \
-		"each message is received by a system call of its own")
+		"each message is received by a system call of its own")                            \
+	X(LINE_CONNECT, "connect", "connect",                                                      \
+		"the kernel looks for a route for each message, which is a tenth of a send")
 
 enum line_lack {
 #define X(constant, four, six, effect) constant,
@@ -65,6 +67,9 @@ bool line_open(struct line *line, sa_family_t family);
 /* Gives it an address and a UDP port of its own. Returns false with errno: EADDRINUSE if another
  * socket has it. */
 bool line_bind(const struct line *line, const union udp_name *name, socklen_t size);
+/* May other sockets of this user, which say so as well, have the same address and UDP port? Returns
+ * false with errno. */
+bool line_share(const struct line *line, bool yes);
 void line_close(struct line *line);
 
 static inline bool line_lacks(const struct line *line, enum line_lack lack)

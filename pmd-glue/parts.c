@@ -20,7 +20,7 @@ static_assert(PARTS_CONTROL >= 3 * CMSG_SPACE(sizeof(int)), "all that the kernel
 
 bool parts_init(struct parts *parts, struct rte_mempool *pool, uint32_t room)
 {
-	*parts = (struct parts){.pool = pool, .room = room, .asked = 1};
+	*parts = (struct parts){.pool = pool, .room = room};
 	parts->spares = malloc((size_t)SPARE * SPARES);
 	return parts->spares != NULL;
 }
@@ -78,15 +78,15 @@ static struct iovec *message_make(
 }
 
 /* Two calls in a row that brought all they asked for: the next ones ask for twice as many. */
-static void asked_adapt(struct parts *parts, unsigned count)
+static void asked_adapt(struct parts_source *source, bool alone, unsigned count)
 {
-	if (parts->alone || count < parts->asked) {
-		parts->full = 0;
-		if (count == 0 || parts->alone)
-			parts->asked = 1;
-	} else if (++parts->full >= 2) {
-		parts->full = 0;
-		parts->asked = RTE_MIN(2 * parts->asked, PARTS_MESSAGES);
+	if (alone || count < source->asked) {
+		source->full = 0;
+		if (count == 0 || alone)
+			source->asked = 1;
+	} else if (++source->full >= 2) {
+		source->full = 0;
+		source->asked = RTE_MIN(2 * source->asked, PARTS_MESSAGES);
 	}
 }
 
@@ -109,12 +109,15 @@ static int messages_receive(struct parts *parts, int socket, unsigned asked)
 	return 1;
 }
 
-unsigned parts_look(struct parts *parts, int socket)
+unsigned parts_look(struct parts *parts, struct parts_source *source)
 {
-	unsigned asked = parts->expected != 0 ? 1 : parts->asked;
 	struct iovec *piece = parts->pieces;
+	unsigned asked;
 	int count;
 
+	source->asked = RTE_MAX(source->asked, 1u);
+	asked = parts->expected != 0 ? 1 : source->asked;
+	parts->source = source;
 	parts->at = parts->count = 0;
 	parts->joined = false;
 	parts->scattered = parts->expected;
@@ -127,9 +130,9 @@ unsigned parts_look(struct parts *parts, int socket)
 	else
 		for (unsigned n = 0; n < asked; n++)
 			piece = message_make(parts, n, piece, 1, parts->room);
-	count = messages_receive(parts, socket, asked);
+	count = messages_receive(parts, source->socket, asked);
 	if (parts->expected == 0)
-		asked_adapt(parts, count < 0 ? 0 : (unsigned)count);
+		asked_adapt(source, parts->alone, count < 0 ? 0 : (unsigned)count);
 	if (count <= 0)
 		return 0;
 	parts->count = (unsigned)count;
@@ -157,7 +160,8 @@ static uint32_t control_read(struct parts *parts, struct msghdr *message, bool *
 			memcpy(&class, CMSG_DATA(one), sizeof(class));
 			*marked = (class & ECN_BITS) == ECN_MET;
 		} else if (one->cmsg_level == SOL_SOCKET && one->cmsg_type == SO_RXQ_OVFL) {
-			memcpy(&parts->missed, CMSG_DATA(one), sizeof(parts->missed));
+			memcpy(&parts->source->missed, CMSG_DATA(one),
+				sizeof(parts->source->missed));
 		}
 	}
 	return part;

@@ -36,20 +36,26 @@ struct parts_origin {
 	bool marked; /* it met congestion */
 };
 
+/* A socket that is asked for messages. */
+struct parts_source {
+	int socket;
+	unsigned asked;  /* messages that the next call asks for */
+	unsigned full;   /* calls in a row that brought all that they asked for */
+	uint32_t missed; /* datagrams that it had no room for, as the kernel counts them */
+};
+
 struct parts {
 	struct rte_mempool *pool;
 	uint32_t room;      /* bytes of a datagram that a buffer holds */
 	uint32_t expected;  /* bytes of each joined datagram; 0: single ones are expected */
 	uint32_t scattered; /* what was expected when the last call was made */
 	unsigned singles;   /* messages in a row that were single datagrams */
-	unsigned asked;     /* messages that the next call asks for */
-	unsigned full;      /* calls in a row that brought all that they asked for */
 	bool alone;         /* the system refuses recvmmsg() */
 	bool joined;        /* the last call brought joined datagrams */
 	unsigned count;     /* messages of the last call, */
 	unsigned at;        /* the next of which is this one */
 	uint64_t errors, no_mbuf;
-	uint32_t missed; /* datagrams that the socket had no room for, as the kernel counts them */
+	struct parts_source *source; /* of the last call */
 	struct rte_mbuf *held[PARTS];
 	struct mmsghdr messages[PARTS_MESSAGES];
 	union udp_name names[PARTS_MESSAGES];
@@ -63,8 +69,8 @@ struct parts {
 bool parts_init(struct parts *parts, struct rte_mempool *pool, uint32_t room);
 void parts_end(struct parts *parts);
 
-/* Asks the socket once. Returns how many messages came; 0 with errno if none did. */
-unsigned parts_look(struct parts *parts, int socket);
+/* Asks a socket once. Returns how many messages came; 0 with errno if none did. */
+unsigned parts_look(struct parts *parts, struct parts_source *source);
 
 /* Makes frames of the next message that came: PARTS_BEFORE bytes, which the caller fills, and a
  * datagram. Returns how many, at most PARTS; 0: it was dropped, or there is none left. */

@@ -23,7 +23,9 @@
  *     asks for another of its name, goes to all of its ports but the own one. Questions are
  *     repeated by their sender, so one that finds the socket full is lost.
  * I5. The own port is exclusive, so that no other process, of whatever user, receives its
- *     datagrams.
+ *     datagrams. A second socket of this process has it as well, which is connected to the peer
+ *     that is sent most (connected.h). Most looks are at that socket; a thread that is about to
+ *     sleep, or has slept, looks at both.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -43,6 +45,7 @@
 #include <base/log.h>
 #include <base/settings.h>
 #include <pmd-glue/candidate.h>
+#include <pmd-glue/connected.h>
 #include <pmd-glue/glue.h>
 #include <pmd-glue/kernel.h>
 #include <pmd-glue/kinds.h>
@@ -62,6 +65,7 @@
 #define SOCKET_BESIDE 256u
 #define LOOK_PRICE    400u /* ns that a look takes which finds nothing */
 #define LINK_INTERVAL (100 * MILLISECOND)
+#define LOOKS         16u /* of which one is at the socket that is not connected */
 #define QUESTIONS     256u
 #define NARROW        64u           /* nodes whose path takes smaller frames */
 #define NARROW_TIME   (60 * SECOND) /* that frames for them are not joined */
@@ -84,6 +88,8 @@ struct batch {
 	 * port */
 	uint16_t frames[BURST];
 	bool asks[BURST]; /* it is a question */
+	bool connected;   /* all go to the connected peer, */
+	bool move;        /* or one to another one, which should be */
 	_Alignas(struct cmsghdr) uint8_t control[BURST][CMSG_SPACE(sizeof(uint16_t))];
 	struct iovec pieces[PIECES];
 	unsigned count; /* of messages, */
@@ -100,6 +106,10 @@ struct question {
 struct udp {
 	struct port port; /* first: a port is a udp port */
 	struct line line;
+	struct connected connected;
+	struct parts_source source, connected_source; /* the sockets of both */
+	unsigned looks;                               /* at the connected socket in a row */
+	bool look_at_both;                            /* with the next look */
 	struct candidate_range range;
 	uint32_t index; /* of the own UDP port */
 	bool narrow_told, unknown_told;
@@ -243,11 +253,11 @@ static void refusal_add(struct udp *udp, const struct line_news *news)
 }
 
 /* Without this the next calls fail, and the socket counts as readable. */
-static void news_take(struct udp *udp)
+static void news_take(struct udp *udp, const struct line *line)
 {
 	struct line_news news;
 
-	for (unsigned n = 0; udp->line.news && n < NEWS_MOST && line_hear(&udp->line, &news); n++)
+	for (unsigned n = 0; line->news && n < NEWS_MOST && line_hear(line, &news); n++)
 		refusal_add(udp, &news);
 }
 
@@ -340,8 +350,8 @@ static bool batch_add(
 	}
 	for (uint16_t n = 0; n < count; n++)
 		batch_pieces(batch, frames[n]);
-	*message = (struct msghdr){.msg_name = &batch->to[batch->count],
-		.msg_namelen = size,
+	*message = (struct msghdr){.msg_name = batch->connected ? NULL : &batch->to[batch->count],
+		.msg_namelen = batch->connected ? 0 : size,
 		.msg_iov = first,
 		.msg_iovlen = (size_t)(batch->pieces + batch->piece_count - first)};
 	if (count > 1)
@@ -358,15 +368,22 @@ static bool frame_fits(const struct udp *udp, const struct rte_mbuf *frame)
 	       candidate_read(rte_pktmbuf_mtod(frame, const uint8_t *)) < udp->range.count;
 }
 
-/* Adds what the first frames are, if there is room. Returns how many; 0: none, or the first cannot
- * be sent. */
+/* Adds what the first frames are, if there is room, and the batch leaves by the same socket.
+ * Returns how many; 0: none, or the first cannot be sent. */
 static uint16_t frames_add(struct udp *udp, struct rte_mbuf **frames, uint16_t count)
 {
 	const uint8_t *address = rte_pktmbuf_mtod(frames[0], const uint8_t *);
+	struct batch *batch = &udp->batch;
+	bool connected;
 	uint16_t joined;
 
-	if (!frame_fits(udp, frames[0]) || udp->batch.piece_count + frames[0]->nb_segs > PIECES)
+	if (!frame_fits(udp, frames[0]) || batch->piece_count + frames[0]->nb_segs > PIECES)
 		return 0;
+	connected = connected_to(&udp->connected, address);
+	if (batch->count > 0 && connected != batch->connected)
+		return 0;
+	batch->connected = connected;
+	batch->move |= connected_count(&udp->connected, address);
 	joined = frames_joined(udp, frames, count);
 	return batch_add(udp, frames, joined, candidate_node(address), candidate_read(address))
 		       ? joined
@@ -416,7 +433,7 @@ static uint16_t question_add(struct udp *udp, struct rte_mbuf **frame)
 	unsigned count;
 
 	if (frame[0]->data_len < TO_AT + NAME || frame[0]->pkt_len > udp->port.frame_size ||
-		batch->count + CANDIDATES > BURST ||
+		batch->connected || batch->count + CANDIDATES > BURST ||
 		batch->piece_count + CANDIDATES * frame[0]->nb_segs > PIECES)
 		return 0;
 	nid = frame_word(frame[0], TO_AT);
@@ -440,6 +457,7 @@ static void batch_fill(struct udp *udp, struct rte_mbuf **frames, uint16_t count
 
 	batch->count = batch->at = 0;
 	batch->piece_count = 0;
+	batch->connected = batch->move = false;
 	while (added > 0 && done < count && batch->count < BURST) {
 		added = frame_for_all(frames[done])
 				? question_add(udp, frames + done)
@@ -503,13 +521,13 @@ static bool error_is_old(int error)
 	       error == ENOPROTOOPT || error == EACCES || error == EPROTO || error == EHOSTDOWN;
 }
 
-static int message_send(struct udp *udp, const struct msghdr *message)
+static int message_send(struct udp *udp, const struct line *line, const struct msghdr *message)
 {
-	ssize_t sent = sendmsg(udp->line.socket, message, MSG_DONTWAIT);
+	ssize_t sent = sendmsg(line->socket, message, MSG_DONTWAIT);
 
 	if (sent < 0 && error_is_old(errno)) {
-		news_take(udp);
-		sent = sendmsg(udp->line.socket, message, MSG_DONTWAIT);
+		news_take(udp, line);
+		sent = sendmsg(line->socket, message, MSG_DONTWAIT);
 	}
 	return sent < 0 ? -1 : 1;
 }
@@ -518,17 +536,18 @@ static int message_send(struct udp *udp, const struct msghdr *message)
 static int batch_send(struct udp *udp)
 {
 	struct batch *batch = &udp->batch;
+	const struct line *line = batch->connected ? &udp->connected.line : &udp->line;
 	struct mmsghdr *next = &batch->messages[batch->at];
 	unsigned count = batch->count - batch->at;
 	int sent;
 
 	if (count == 1 || line_lacks(&udp->line, LINE_SENDMMSG))
-		return message_send(udp, &next->msg_hdr);
-	sent = sendmmsg(udp->line.socket, next, count, MSG_DONTWAIT);
+		return message_send(udp, line, &next->msg_hdr);
+	sent = sendmmsg(line->socket, next, count, MSG_DONTWAIT);
 	if (sent >= 0 || errno == EAGAIN || errno == EINTR)
 		return sent;
 	sent = errno;
-	if (message_send(udp, &next->msg_hdr) < 0)
+	if (message_send(udp, line, &next->msg_hdr) < 0)
 		return -1;
 	/* It is the call that is refused, not the message. */
 	if (sent == ENOSYS || sent == EPERM)
@@ -570,6 +589,19 @@ static uint16_t batch_empty(struct udp *udp, struct rte_mbuf **frames, bool *wai
 	return done;
 }
 
+/* The peer that is sent most gets a socket of its own. */
+static void peer_connect(struct udp *udp)
+{
+	const uint8_t *address = udp->connected.leader;
+	union udp_name to;
+	socklen_t size = name_make(udp, candidate_node(address), candidate_read(address), &to);
+
+	if (size == 0)
+		return;
+	connected_move(&udp->connected, &udp->line, &to, size, udp->port.name);
+	udp->connected_source.socket = udp->connected.line.socket;
+}
+
 static uint16_t udp_transmit(struct port *port, struct rte_mbuf **frames, uint16_t count)
 {
 	struct udp *udp = (struct udp *)port;
@@ -584,6 +616,8 @@ static uint16_t udp_transmit(struct port *port, struct rte_mbuf **frames, uint16
 			continue;
 		}
 		done = (uint16_t)(done + batch_empty(udp, frames + done, &wait));
+		if (udp->batch.move)
+			peer_connect(udp);
 	}
 	return done;
 }
@@ -634,16 +668,48 @@ static unsigned frames_admit(struct udp *udp, struct rte_mbuf **frames, unsigned
 }
 
 /* One look; a second one if an error of an earlier datagram came instead. */
-static bool udp_look(struct udp *udp)
+static bool line_look(struct udp *udp, const struct line *line, struct parts_source *source)
 {
-	if (parts_look(&udp->parts, udp->line.socket) > 0)
+	if (parts_look(&udp->parts, source) > 0)
 		return true;
 	if (!error_is_old(errno))
 		return false;
-	news_take(udp);
+	news_take(udp, line);
 	if (udp->refusal_count > 0)
 		return true;
-	return parts_look(&udp->parts, udp->line.socket) > 0;
+	return parts_look(&udp->parts, source) > 0;
+}
+
+/* A look at the socket that was looked at last. */
+static bool udp_look_again(struct udp *udp)
+{
+	return udp->parts.source == &udp->connected_source
+		       ? line_look(udp, &udp->connected.line, &udp->connected_source)
+		       : line_look(udp, &udp->line, &udp->source);
+}
+
+/* A look at one of the sockets: at that of all others once in LOOKS, and every second time while
+ * frames come by it. What the connected peer can send in LOOKS looks is what one socket of both
+ * would hold before a frame of another peer. */
+static bool udp_look(struct udp *udp)
+{
+	bool both = udp->look_at_both;
+
+	udp->look_at_both = false;
+	if (!connected_exists(&udp->connected))
+		return line_look(udp, &udp->line, &udp->source);
+	if (++udp->looks < LOOKS) {
+		if (line_look(udp, &udp->connected.line, &udp->connected_source))
+			return true;
+		if (!both)
+			return false;
+	}
+	udp->looks = 0;
+	if (line_look(udp, &udp->line, &udp->source)) {
+		udp->looks = LOOKS - 2;
+		return true;
+	}
+	return both && line_look(udp, &udp->connected.line, &udp->connected_source);
 }
 
 /* Takes the next message that has come to `ready`. Returns false if there is none. */
@@ -677,7 +743,7 @@ static uint16_t udp_receive(struct port *port, struct rte_mbuf **frames, uint16_
 		}
 		if (message_take(udp))
 			continue;
-		if ((looked && !parts_more(&udp->parts)) || !udp_look(udp))
+		if (looked ? !parts_more(&udp->parts) || !udp_look_again(udp) : !udp_look(udp))
 			break;
 		looked = true;
 	}
@@ -691,7 +757,7 @@ static void udp_counters(struct port *port, struct port_counters *counters)
 {
 	struct udp *udp = (struct udp *)port;
 
-	counters->missed = udp->parts.missed;
+	counters->missed = (uint64_t)udp->source.missed + udp->connected_source.missed;
 	counters->errors = udp->errors + udp->strange + udp->parts.errors;
 	counters->no_mbuf = udp->parts.no_mbuf;
 	counters->buffers = pool_used(port->pool) - parts_held(&udp->parts);
@@ -701,14 +767,17 @@ static int udp_interrupt(struct port *port, bool on)
 {
 	struct udp *udp = (struct udp *)port;
 
+	udp->look_at_both = true;
 	if (!on)
 		return -1;
 	/* A call that no frame explains may have been for news, which would go on calling. The
 	 * owner looks once more before it sleeps. */
 	if (!udp->heard)
-		news_take(udp);
+		news_take(udp, &udp->line);
+	if (!udp->heard && connected_exists(&udp->connected))
+		news_take(udp, &udp->connected.line);
 	udp->heard = false;
-	return udp->line.socket;
+	return connected_exists(&udp->connected) ? udp->connected.set : udp->line.socket;
 }
 
 static void udp_describe(struct port *port, struct port_description *description)
@@ -725,6 +794,7 @@ static void udp_free(struct udp *udp)
 		rte_pktmbuf_free(udp->ready[udp->ready_at++]);
 	rte_pktmbuf_free_bulk(udp->refusals, udp->refusal_count);
 	parts_end(&udp->parts);
+	connected_close(&udp->connected);
 	line_close(&udp->line);
 	nodes_free(&udp->local.nodes);
 	if (udp->query >= 0)
@@ -858,6 +928,7 @@ static bool udp_make(struct udp *udp, uint32_t mtu)
 		log_error("%s: out of memory", port->name);
 		return false;
 	}
+	udp->source.socket = udp->line.socket;
 	udp->parts.alone = line_lacks(&udp->line, LINE_RECVMMSG);
 	line_tell(&udp->line, port->name);
 	return true;
@@ -912,6 +983,7 @@ struct port *udp_open(
 	udp->port.look = LOOK_PRICE;
 	snprintf(udp->port.name, sizeof(udp->port.name), name[0] ? "udp:%s" : "udp", name);
 	udp->line.socket = udp->query = -1;
+	connected_init(&udp->connected);
 	if (udp_start(udp, name, mtu, pid, first_only))
 		return &udp->port;
 	udp_free(udp);

@@ -4,8 +4,9 @@
  *
  *      refuse ERROR NAME[,NAME...] PROGRAM ARGUMENTS
  *
- * ERROR is the error's number. NAME is sendmmsg, recvmmsg, or an option of sockets: segment, gro,
- * errors, tos, buffers (which then have the kernel's default size). */
+ * ERROR is the error's number. NAME is sendmmsg, recvmmsg, connect, or an option of sockets:
+ * segment, gro, errors, tos, path, overflows, reuse, buffers (which then have the kernel's default
+ * size). */
 #include <errno.h>
 #include <linux/audit.h>
 #include <linux/filter.h>
@@ -33,12 +34,16 @@ static const struct {
 } refusals[] = {
 	{"sendmmsg", SYS_sendmmsg, 0, 0},
 	{"recvmmsg", SYS_recvmmsg, 0, 0},
+	{"connect", SYS_connect, 0, 0},
 	{"segment", SYS_getsockopt, SOL_UDP, UDP_SEGMENT},
 	{"segment", SYS_setsockopt, SOL_UDP, UDP_SEGMENT},
 	{"gro", SYS_setsockopt, SOL_UDP, UDP_GRO},
 	{"errors", SYS_setsockopt, SOL_IP, IP_RECVERR},
 	{"tos", SYS_setsockopt, SOL_IP, IP_RECVTOS},
 	{"tos", SYS_setsockopt, SOL_IP, IP_TOS},
+	{"path", SYS_setsockopt, SOL_IP, IP_MTU_DISCOVER},
+	{"overflows", SYS_setsockopt, SOL_SOCKET, SO_RXQ_OVFL},
+	{"reuse", SYS_setsockopt, SOL_SOCKET, SO_REUSEPORT},
 	{"buffers", SYS_setsockopt, SOL_SOCKET, SO_RCVBUF},
 	{"buffers", SYS_setsockopt, SOL_SOCKET, SO_SNDBUF},
 };

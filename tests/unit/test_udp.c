@@ -44,6 +44,7 @@ static int refused_error;
 static unsigned refused_count;
 static bool refused_joined;
 static unsigned messages_sent, calls_made;
+static unsigned nameless_sent; /* by a connected socket */
 
 static bool refuses(const struct msghdr *message)
 {
@@ -62,6 +63,7 @@ ssize_t __wrap_sendmsg(int fd, const struct msghdr *message, int flags)
 	if (refuses(message))
 		return -1;
 	messages_sent++;
+	nameless_sent += message->msg_name == NULL;
 	return __real_sendmsg(fd, message, flags);
 }
 
@@ -100,7 +102,7 @@ static void refuse(int error, unsigned count, bool joined)
 	refused_error = error;
 	refused_count = count;
 	refused_joined = joined;
-	messages_sent = calls_made = vectors_made = 0;
+	messages_sent = calls_made = vectors_made = nameless_sent = 0;
 }
 
 static int set_up(void **state)
@@ -407,6 +409,139 @@ static void udp_transmit__does_without_sendmmsg(void **state)
 	(void)state;
 	check_vector(ENOSYS);
 	check_vector(EPERM);
+}
+
+/* --- the connected socket */
+
+/* From now on `from` has a socket that is connected to `to`. */
+static void connect_to(struct port *from, struct port *to)
+{
+	for (unsigned n = 0; n < 1000; n++) {
+		refuse(0, 0, false);
+		exchange(from, to, 100, (uint8_t)n);
+		if (nameless_sent > 0)
+			return;
+	}
+	fail();
+}
+
+static struct port *third_open(void)
+{
+	struct port *third = udp_open(there_name, 0, 0, FAR_PID + 1, false);
+
+	assert_non_null(third);
+	return third;
+}
+
+/* The busiest peer is sent to without its name, others are not; a burst for both arrives. */
+static void udp_transmit__connects_to_the_busiest_peer(void **state)
+{
+	struct port *third = third_open();
+	struct rte_mbuf *frames[64];
+
+	(void)state;
+	refuse(0, 0, false);
+	for (unsigned n = 0; n < 200; n++)
+		exchange(near, far, 100, (uint8_t)n);
+	assert_int_equal(nameless_sent, 0);
+	connect_to(near, far);
+	refuse(0, 0, false);
+	for (unsigned n = 0; n < 64; n++)
+		frames[n] = frame_named(near, n % 3 == 0 ? third : far, 100, (uint8_t)n);
+	assert_int_equal(port_transmit(near, frames, 64), 64);
+	assert_int_equal(nameless_sent, 21); /* two frames are one message */
+	for (unsigned n = 0; n < 64; n++) {
+		struct port *to = n % 3 == 0 ? third : far;
+		check_frame(port_take(to), near, to, 100, (uint8_t)n);
+	}
+	connect_to(near, third);
+	refuse(0, 0, false);
+	exchange(near, far, 100, 1);
+	assert_int_equal(nameless_sent, 0);
+	assert_int_equal(port_count(near).errors, 0);
+	port_close(third);
+}
+
+/* Frames of all come in, however many there are of one. */
+static void udp_receive__hears_others_beside_the_connected_peer(void **state)
+{
+	struct port *third = third_open();
+	unsigned heard[2] = {0, 0};
+
+	(void)state;
+	connect_to(near, far);
+	for (unsigned n = 0; n < 170; n++)
+		port_send(far, frame_named(far, near, 100, 0));
+	for (unsigned n = 0; n < 30; n++)
+		port_send(third, frame_named(third, near, 100, 1));
+	for (unsigned n = 0; n < 200; n++) {
+		struct rte_mbuf *frame = port_take(near);
+		unsigned whose = *rte_pktmbuf_mtod_offset(frame, const uint8_t *, DATA_AT);
+		assert_true(whose < 2);
+		heard[whose]++;
+		rte_pktmbuf_free(frame);
+		if (n == 128) /* LOOKS of PARTS_MESSAGES; not after the last of the other's */
+			assert_true(heard[0] > 0 && heard[1] > 0);
+	}
+	assert_int_equal(heard[1], 30);
+	port_close(third);
+}
+
+/* Both sockets wake a thread, and the looks before its sleep and after it are at both. */
+static void udp_interrupt__wakes_for_the_connected_peer_and_others(void **state)
+{
+	struct port *third = third_open(), *from[] = {far, third};
+
+	(void)state;
+	connect_to(near, far);
+	for (unsigned n = 0; n < 40; n++) {
+		struct pollfd ready = {.events = POLLIN};
+		struct rte_mbuf *frame;
+
+		ready.fd = near->operations->interrupt(near, true);
+		assert_true(ready.fd >= 0);
+		assert_int_equal(port_receive(near, &frame, 1), 0);
+		assert_int_equal(poll(&ready, 1, 0), 0);
+		port_send(from[n % 2], frame_named(from[n % 2], near, 100, (uint8_t)n));
+		assert_int_equal(poll(&ready, 1, 30000), 1);
+		(void)near->operations->interrupt(near, n % 4 < 2);
+		assert_int_equal(port_receive(near, &frame, 1), 1);
+		check_frame(frame, from[n % 2], near, 100, (uint8_t)n);
+	}
+	port_close(third);
+}
+
+/* What the host of the connected peer refuses is told, and frames for others are not lost. */
+static void udp_receive__tells_what_the_connected_peer_refused(void **state)
+{
+	struct port *third = third_open();
+	struct rte_mbuf *frame, *told;
+	uint8_t address[6];
+
+	(void)state;
+	connect_to(near, far);
+	frame = frame_named(near, far, 500, 9);
+	memcpy(address, far->address, sizeof(address));
+	port_close(far);
+	far = NULL;
+	port_send(near, frame);
+	told = port_take(near);
+	assert_non_null(told);
+	assert_int_equal(told->pkt_len, FRAME_HEADER + PORT_REFUSAL_BYTES);
+	assert_memory_equal(rte_pktmbuf_mtod_offset(told, uint8_t *, 6), address, 6);
+	rte_pktmbuf_free(told);
+	exchange(near, third, 100, 1);
+	exchange(third, near, 100, 2);
+	/* The process comes again. */
+	far = udp_open(there_name, 0, 0, FAR_PID, false);
+	assert_non_null(far);
+	assert_memory_equal(far->address, address, 6);
+	for (unsigned n = 0; n < 20; n++) {
+		exchange(near, far, 100, (uint8_t)n);
+		exchange(far, near, 100, (uint8_t)n);
+	}
+	assert_int_equal(port_count(near).errors, 0);
+	port_close(third);
 }
 
 /* --- sockets that pretend to be ports */
@@ -1098,6 +1233,10 @@ int main(void)
 		CASE(udp_transmit__splits_runs_on_narrow_paths),
 		CASE(udp_transmit__joins_no_more_where_joins_fail),
 		CASE(udp_transmit__does_without_sendmmsg),
+		CASE(udp_transmit__connects_to_the_busiest_peer),
+		CASE(udp_receive__hears_others_beside_the_connected_peer),
+		CASE(udp_interrupt__wakes_for_the_connected_peer_and_others),
+		CASE(udp_receive__tells_what_the_connected_peer_refused),
 		CASE(udp_receive__drops_what_names_another_sender),
 		CASE(udp_receive__takes_a_whole_burst),
 		CASE(udp_receive__tells_marks_of_congestion),
