@@ -19,6 +19,9 @@
  * W8. A thread that shares its CPU with the one it waits for sleeps at once (spinning_asks()).
  * W9. Nobody yields: beside a program that computes Linux 6.18 takes a whole time slice for it, but
  *     wakes a thread that slept before such a program goes on.
+ * W10. Threads that sleep at once for each other stay on one CPU, because the system moves only
+ *     threads that want to run. So a polling thread that was woken from its own CPU
+ *     CROWDING_WAKES times in a row asks for another CPU, at most once in CROWDING_PAUSE.
  */
 #ifndef BASE_SPINNING_H
 #define BASE_SPINNING_H
@@ -33,6 +36,8 @@
 #define SPINNING_VAIN  4u
 #define SPINNING_AGAIN (100 * MICROSECOND) /* from falling asleep to the end of such a wait */
 #define SPINNING_PAUSE (20 * MILLISECOND)
+#define CROWDING_WAKES 16u
+#define CROWDING_PAUSE (100 * MILLISECOND)
 #define SPINNING_HALF  4u /* times SPINNING_MOST can be halved */
 
 /* All zero at first. */
@@ -111,6 +116,24 @@ static inline void spinning_end(struct spinning *spinning, uint64_t now)
 		spinning->halved = spinning->vain = 0;
 	spinning->began = spinning->slept = 0;
 	spinning->asked = false;
+}
+
+/* How often a polling thread shares its CPU with those that wake it (W10). All zero at first. */
+struct crowding {
+	uint32_t wakes; /* in a row, from its own CPU */
+	uint64_t until; /* the end of the pause, ns */
+};
+
+/* A sleep is over. crowded: the thread was woken from its own CPU. Returns true if it is to ask for
+ * another one. */
+static inline bool crowding_moves(struct crowding *crowding, bool crowded, uint64_t now)
+{
+	crowding->wakes = crowded ? crowding->wakes + 1 : 0;
+	if (crowding->wakes < CROWDING_WAKES || now < crowding->until)
+		return false;
+	crowding->wakes = 0;
+	crowding->until = now + CROWDING_PAUSE;
+	return true;
 }
 
 #endif

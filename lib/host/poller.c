@@ -38,6 +38,7 @@ struct poller {
 	int cpu;    /* that it has told of */
 	const struct clock *clock;
 	struct spinning spinning;
+	struct crowding crowding;
 	bool crowded;          /* who woke it is on its CPU (P3) */
 	uint64_t sleep;        /* ns, the next sleep when frames may come at any time */
 	uint64_t turn;         /* when the last turn began, ns; 0: it found nothing to do */
@@ -277,6 +278,20 @@ static bool poller_crowded(const struct poller *poller)
 	return crowded;
 }
 
+/* Moves the thread to another CPU, if it may run on one (W10). Its CPUs stay what they are. */
+static void thread_move(void)
+{
+	const int cpu = sched_getcpu();
+	cpu_set_t all, others;
+
+	if (cpu < 0 || sched_getaffinity(0, sizeof(all), &all) != 0)
+		return;
+	others = all;
+	CPU_CLR((size_t)cpu, &others);
+	if (CPU_COUNT(&others) != 0 && sched_setaffinity(0, sizeof(others), &others) == 0)
+		(void)sched_setaffinity(0, sizeof(all), &all);
+}
+
 static void poller_disarm(struct poller *poller)
 {
 	eventfd_t rung;
@@ -313,6 +328,9 @@ static bool poller_sleep(struct poller *poller)
 	poller->crowded = poller_crowded(poller);
 	poller_doorbells(poller, 0);
 	poller_disarm(poller);
+	if (poller->manner == POLLER_ADAPTIVE &&
+		crowding_moves(&poller->crowding, poller->crowded, clock_now(poller->clock)))
+		thread_move();
 	return work != 0;
 }
 

@@ -17,7 +17,8 @@
  *
  * P3. A poll thread that was woken from its own CPU does not spin until it has slept again: the
  *     thread that woke it was preempted, and brings the next command only when it runs. (Where that
- *     thread had another CPU it would have been waiting, and W8 would have let it sleep.)
+ *     thread had another CPU it would have been waiting, and W8 would have let it sleep.) If this
+ *     happens again and again, it moves to another CPU (W10).
  */
 #ifndef HOST_POLLER_H
 #define HOST_POLLER_H

@@ -239,6 +239,30 @@ static void two_threads_of_one_cpu_stop_spinning(void **state)
 	}
 }
 
+/* --- a CPU that is shared */
+
+static void crowding_moves__after_wakes_in_a_row_and_then_pauses(void **state)
+{
+	struct crowding crowding = {0};
+	uint64_t now = NOW;
+
+	(void)state;
+	for (unsigned round = 0; round < 3; round++) {
+		for (unsigned i = 1; i < CROWDING_WAKES; i++)
+			assert_false(crowding_moves(&crowding, true, now));
+		/* Woken from elsewhere, or by the time: it begins anew. */
+		assert_false(crowding_moves(&crowding, false, now));
+		for (unsigned i = 1; i < CROWDING_WAKES; i++)
+			assert_false(crowding_moves(&crowding, true, now));
+		assert_true(crowding_moves(&crowding, true, now));
+		/* It did not help: not again before the pause is over. */
+		for (unsigned i = 0; i < 3 * CROWDING_WAKES; i++)
+			assert_false(crowding_moves(&crowding, true, now + CROWDING_PAUSE - 1));
+		assert_true(crowding_moves(&crowding, true, now + CROWDING_PAUSE));
+		now += SECOND;
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -252,6 +276,7 @@ int main(void)
 		cmocka_unit_test(spinning_stop__makes_no_pause),
 		cmocka_unit_test(two_threads_find_out_that_they_need_not_sleep),
 		cmocka_unit_test(two_threads_of_one_cpu_stop_spinning),
+		cmocka_unit_test(crowding_moves__after_wakes_in_a_row_and_then_pauses),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
