@@ -20,6 +20,8 @@
 
 #define CARD_BYTES 40
 #define CARD_TEXT  (2 * CARD_BYTES + 1) /* as text, with its end */
+/* Digits of what others than the neighbour want: all up to the MAC address. */
+#define CARD_SHORT (2 * 22)
 
 enum card_network {
 	CARD_ETHERNET,

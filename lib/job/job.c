@@ -6,6 +6,7 @@
  */
 #include <job/job.h>
 
+#include <assert.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <poll.h>
@@ -225,12 +226,6 @@ bool job_show(struct job *job, const struct card *self)
 	return job_put(job, key, value);
 }
 
-bool job_meet(struct job *job, const struct card *self)
-{
-	return job_begin(job) && job_show(job, self) && barrier_join(job) &&
-	       neighbour_meet(job, self);
-}
-
 bool job_get_all(struct job *job, void (*take)(void *context, const char *key, const char *value),
 	void *context)
 {
@@ -253,6 +248,89 @@ bool job_get_all(struct job *job, void (*take)(void *context, const char *key, c
 	return true;
 }
 
+/* --- groups of cards: a launcher that does not give all cards at once is asked once for those of
+ * GROUP ranks, which the first rank of each group has gathered. */
+
+#define GROUP       20u /* short cards in a value: Hydra takes lines below 1,024 bytes */
+#define GROUPS_FROM 64u /* ranks, from which on the barrier of the gathering is worth it */
+
+static_assert(GROUP * CARD_SHORT < PMI_VALUE, "a group's cards are a value");
+
+static bool is_worth_groups(const struct job *job)
+{
+	return job->kind == LAUNCHER_PMI && !job->has_all && job->size > GROUPS_FROM;
+}
+
+static uint32_t group_size(const struct job *job, uint32_t first)
+{
+	return job->size - first < GROUP ? job->size - first : GROUP;
+}
+
+static void group_key(uint32_t first, char key[PMI_KEY])
+{
+	snprintf(key, PMI_KEY, KEY "-from-%u", first);
+}
+
+static bool group_put(struct job *job)
+{
+	char key[PMI_KEY], value[PMI_VALUE], text[PMI_VALUE];
+	size_t length = 0;
+
+	for (uint32_t n = 0; n < group_size(job, job->rank); n++) {
+		card_key(job, job->rank + n, key);
+		if (!job_get(job, job->rank + n, key, text, sizeof(text)))
+			return false;
+		if (strlen(text) < CARD_SHORT)
+			return job_wrong(job, "rank %u has shared no card", job->rank + n);
+		memcpy(value + length, text, CARD_SHORT);
+		length += CARD_SHORT;
+	}
+	value[length] = '\0';
+	group_key(job->rank, key);
+	return job_put(job, key, value);
+}
+
+static bool groups_gather(struct job *job)
+{
+	if (!is_worth_groups(job))
+		return true;
+	job->is_grouped = true;
+	return (job->rank % GROUP != 0 || group_put(job)) && barrier_pass(job);
+}
+
+/* What is no card is missing. */
+static bool group_read(struct job *job, uint32_t first)
+{
+	char key[PMI_KEY], value[PMI_VALUE] = "", text[CARD_TEXT];
+	struct card card;
+
+	group_key(first, key);
+	if (!job_get(job, first, key, value, sizeof(value)))
+		return false;
+	for (uint32_t n = 0; n < group_size(job, first); n++) {
+		memset(text, '0', sizeof(text) - 1);
+		text[sizeof(text) - 1] = '\0';
+		memcpy(text, value + (size_t)n * CARD_SHORT, CARD_SHORT);
+		if (card_read(&card, text))
+			job->cards[first + n] = card;
+	}
+	return true;
+}
+
+static bool groups_read(struct job *job)
+{
+	for (uint32_t first = 0; first < job->size; first += GROUP)
+		if (!group_read(job, first))
+			return false;
+	return true;
+}
+
+bool job_meet(struct job *job, const struct card *self)
+{
+	return job_begin(job) && job_show(job, self) && barrier_join(job) && groups_gather(job) &&
+	       neighbour_meet(job, self);
+}
+
 /* A pair of all: the card of a rank, or one that is none. */
 static void card_take(void *context, const char *key, const char *value)
 {
@@ -267,12 +345,12 @@ static void card_take(void *context, const char *key, const char *value)
 /* Fetches all cards. Those that are missing have no node. */
 static bool cards_fetch(struct job *job)
 {
-	job->cards = malloc(job->size * sizeof(*job->cards));
+	job->cards = calloc(job->size, sizeof(*job->cards));
 	if (!job->cards)
 		return job_wrong(job, "there is no memory for the cards of %u ranks", job->size);
 	for (uint32_t rank = 0; rank < job->size; rank++)
 		job->cards[rank].process.nid = UINT32_MAX;
-	return job_get_all(job, card_take, job);
+	return job->has_all ? job_get_all(job, card_take, job) : groups_read(job);
 }
 
 /* The card of a rank as the launcher has it. *is_one: it is a card. */
@@ -280,7 +358,8 @@ static bool card_find(struct job *job, uint32_t rank, struct card *card, bool *i
 {
 	char key[PMI_KEY], value[PMI_VALUE];
 
-	if (job->has_all && !job->cards && ++job->cards_asked > CARDS_SINGLE && !cards_fetch(job))
+	if ((job->has_all || job->is_grouped) && !job->cards && ++job->cards_asked > CARDS_SINGLE &&
+		!cards_fetch(job))
 		return false;
 	if (job->cards) {
 		*card = job->cards[rank];

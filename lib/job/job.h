@@ -43,6 +43,7 @@ struct job {
 	struct watch watch;
 	char space[PMI_SPACE]; /* name of the launcher's key-value space */
 	bool has_all;          /* LAUNCHER_PMI: it gives all keys and values at once, if asked */
+	bool is_grouped;       /* LAUNCHER_PMI: it has the cards of groups of ranks, too */
 	unsigned cards_asked;  /* one by one */
 	struct card *cards;    /* of all ranks; NULL: they were not fetched at once */
 	struct pmi_lines lines;
@@ -89,7 +90,8 @@ void job_look_after(struct job *job, const struct card *self) CORE_API(job_look_
  * some have such a neighbour. */
 bool job_meet(struct job *job, const struct card *self) CORE_API(job_meet);
 /* The card of a rank. Only with a launcher. A process that asks for more than a few gets all of
- * them from a launcher that gives all at once: postern-run. */
+ * them from a launcher that gives all at once: postern-run; from others, in a large job, 20
+ * for each question. */
 bool job_card(struct job *job, uint32_t rank, struct card *card) CORE_API(job_card);
 /* Returns when all others have come here, too. With a watch it ends the job, and does not return,
  * if a rank is dead. */

@@ -66,6 +66,15 @@ class Launched(programs.Case):
     def test_hydra(self):
         self.expect_jobs("mpiexec.hydra")
 
+    @installed("mpiexec.hydra")
+    def test_hydra_gives_many_cards(self):
+        """Of a large job each rank reads all cards, of groups of ranks, the last of which is smaller."""
+        join = os.path.join(os.environ["POSTERN_BUILD"], "tests/apps/join")
+        if not os.path.exists(join):
+            self.skipTest("the program needs the library's own code")
+        done = self.expect_success(self.launch("mpiexec.hydra", "-n", "70", join))
+        self.assertEqual(done.stdout.count("of 70: has its launcher"), 70)
+
     def test_postern_run(self):
         self.expect_jobs(programs.program("postern-run"))
 
