@@ -432,7 +432,7 @@ static uint64_t endpoint_owes(const struct endpoint *endpoint)
 }
 
 /* Sends whose data was taken over leave, as long as peers take some of them (linger.h). Other
- * endpoints of the domain, which may be those peers, go on. */
+ * endpoints of the domain, which may be those peers, go on, also if no other thread drives them. */
 static void endpoint_linger(struct endpoint *endpoint)
 {
 	const uint64_t patience = setting_number(SETTING_PEER_TIMEOUT);
@@ -440,7 +440,8 @@ static void endpoint_linger(struct endpoint *endpoint)
 	unsigned looks = 0;
 
 	while (flying != 0 && library_now() - since < patience && !linger_is_stopped()) {
-		endpoint_progress(endpoint);
+		list_each (struct endpoint, other, &endpoint->domain->endpoints, link)
+			endpoint_progress(other);
 		domain_leave(endpoint->domain);
 		moment(&looks);
 		domain_enter(endpoint->domain);

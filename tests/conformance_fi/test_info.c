@@ -253,6 +253,92 @@ static void hints_of_clients(void **state)
 	fi_freeinfo(offer);
 }
 
+/* Beside what was asked for, an offer says what else holds: with all of it as hints it is the
+ * same. */
+static void an_offer_is_offered_again(void **state)
+{
+	static const uint64_t caps[] = {0, FI_MSG, FI_TAGGED, FI_RMA, FI_ATOMIC | FI_RMA_EVENT,
+		FI_MSG | FI_MULTI_RECV | FI_SOURCE | FI_SOURCE_ERR, FI_TAGGED | FI_RMA | FI_FENCE};
+	static const int modes[] = {0, FI_MR_BASIC, FI_MR_SCALABLE};
+	struct fi_info *offer, *again;
+
+	(void)state;
+	for (unsigned i = 0; i < 3 * sizeof(caps) / sizeof(caps[0]); i++) {
+		hints->caps = caps[i / 3];
+		hints->domain_attr->mr_mode = modes[i % 3];
+		hints->tx_attr->msg_order = i % 2 ? FI_ORDER_WAW : 0;
+		hints->tx_attr->op_flags = i % 2 ? FI_COMPLETION : FI_INJECT;
+		offer = offer_of(hints);
+		assert_non_null(offer);
+		assert_int_equal(offer->caps & hints->caps, hints->caps);
+		again = offer_of(offer);
+		assert_non_null(again);
+		assert_true(again->caps == offer->caps);
+		assert_true(again->tx_attr->caps == offer->tx_attr->caps);
+		assert_true(again->rx_attr->caps == offer->rx_attr->caps);
+		assert_true(again->tx_attr->msg_order == offer->tx_attr->msg_order);
+		assert_true(again->tx_attr->op_flags == offer->tx_attr->op_flags);
+		assert_int_equal(again->domain_attr->mr_mode, offer->domain_attr->mr_mode);
+		assert_int_equal(
+			again->ep_attr->max_order_waw_size, offer->ep_attr->max_order_waw_size);
+		assert_string_equal(again->domain_attr->name, offer->domain_attr->name);
+		fi_freeinfo(again);
+		fi_freeinfo(offer);
+	}
+}
+
+static void the_version_is_the_caller_s(void **state)
+{
+	static const uint32_t minors[] = {5, 9, 14, 17};
+	struct fi_info *offer, *next;
+
+	(void)state;
+	for (unsigned i = 0; i < sizeof(minors) / sizeof(minors[0]); i++) {
+		assert_ok(fi_getinfo(FI_VERSION(1, minors[i]), NULL, NULL, 0, hints, &offer));
+		assert_int_equal(offer->fabric_attr->api_version, FI_VERSION(1, minors[i]));
+		assert_int_not_equal(offer->fabric_attr->prov_version, 0);
+		fi_freeinfo(offer);
+	}
+	/* A list of what there is, and where an own address would come from. */
+	assert_ok(fi_getinfo(FI_VERSION(1, 17), NULL, NULL, FI_PROV_ATTR_ONLY, hints, &offer));
+	for (next = offer; next && strcmp(next->fabric_attr->prov_name, "postern") != 0;)
+		next = next->next;
+	assert_non_null(next);
+	assert_int_not_equal(next->fabric_attr->prov_version, 0);
+	fi_freeinfo(offer);
+	assert_ok(fi_getinfo(
+		FI_VERSION(1, 17), NULL, NULL, FI_SOURCE | FI_NUMERICHOST, hints, &offer));
+	fi_freeinfo(offer);
+}
+
+/* The limits that an offer tells are those of its calls. */
+static void an_offer_tells_its_limits(void **state)
+{
+	struct fi_info *offer = offer_of(hints);
+
+	(void)state;
+	assert_non_null(offer);
+	assert_int_equal(offer->tx_attr->inject_size, 4096);
+	assert_int_equal(offer->tx_attr->size, 1024);
+	assert_int_equal(offer->rx_attr->size, 16384);
+	assert_int_equal(offer->tx_attr->iov_limit, 4);
+	assert_int_equal(offer->rx_attr->iov_limit, 4);
+	assert_int_equal(offer->tx_attr->rma_iov_limit, 1);
+	assert_int_equal(offer->ep_attr->max_msg_size, (size_t)1 << 40);
+	assert_int_equal(offer->ep_attr->tx_ctx_cnt, 1);
+	assert_int_equal(offer->ep_attr->rx_ctx_cnt, 1);
+	assert_int_equal(offer->domain_attr->max_ep_stx_ctx, 0);
+	assert_int_equal(offer->domain_attr->max_ep_srx_ctx, 0);
+	assert_int_equal(offer->domain_attr->cq_data_size, 8);
+	assert_int_equal(offer->domain_attr->mr_key_size, 8);
+	assert_int_equal(offer->domain_attr->mr_iov_limit, 4);
+	assert_int_equal(offer->domain_attr->max_err_data, NAME_BYTES);
+	assert_int_equal(offer->domain_attr->resource_mgmt, FI_RM_ENABLED);
+	assert_true(offer->ep_attr->mem_tag_format == UINT64_C(0xaaaaaaaaaaaaaaaa));
+	assert_int_equal(offer->mode | offer->domain_attr->mode, 0);
+	fi_freeinfo(offer);
+}
+
 /* Two items of PTL_IFACE_NAME are two domains. */
 static void a_domain_for_each_device(void **state)
 {
@@ -290,6 +376,9 @@ int main(void)
 		TEST(addresses_are_not_looked_up),
 		TEST(without_hints_there_is_all),
 		TEST(hints_of_clients),
+		TEST(an_offer_is_offered_again),
+		TEST(the_version_is_the_caller_s),
+		TEST(an_offer_tells_its_limits),
 		TEST(a_domain_for_each_device),
 	};
 

@@ -514,11 +514,88 @@ static void flags_that_are_none_are_refused(void **state)
 	(void)state;
 	assert_int_equal(fi_tsendmsg(sides[0].ep, &tagged, FI_COMMIT_COMPLETE), -FI_EBADFLAGS);
 	assert_int_equal(fi_tsendmsg(sides[0].ep, &tagged, FI_PEEK), -FI_EBADFLAGS);
+	assert_int_equal(fi_tsendmsg(sides[0].ep, &tagged, FI_TRIGGER), -FI_EBADFLAGS);
+	assert_int_equal(fi_sendmsg(sides[0].ep, &msg, FI_TRIGGER), -FI_EBADFLAGS);
+	assert_int_equal(fi_sendmsg(sides[0].ep, &msg, FI_MULTICAST), -FI_EBADFLAGS);
+	assert_int_equal(fi_sendmsg(sides[0].ep, &msg, FI_VARIABLE_MSG), -FI_EBADFLAGS);
+	assert_int_equal(fi_recvmsg(sides[0].ep, &msg, FI_TRIGGER), -FI_EBADFLAGS);
 	assert_int_equal(fi_trecvmsg(sides[0].ep, &tagged, FI_MULTI_RECV), -FI_EBADFLAGS);
 	assert_int_equal(fi_recvmsg(sides[0].ep, &msg, FI_PEEK), -FI_EBADFLAGS);
 	assert_int_equal(fi_trecvmsg(sides[0].ep, &tagged, FI_PEEK | FI_CLAIM), -FI_EINVAL);
 	assert_int_equal(fi_tsend(sides[0].ep, NULL, 0, NULL, 77, 0, NULL), -FI_EINVAL);
 	assert_int_equal(fi_tsend(sides[0].ep, NULL, 0, NULL, FI_ADDR_UNSPEC, 0, NULL), -FI_EINVAL);
+}
+
+/* A read of no completions makes progress and takes none; others have what the flags say. */
+static void a_completion_says_what_has_completed(void **state)
+{
+	fi_addr_t source = 0;
+
+	(void)state;
+	assert_ok(fi_recv(sides[1].ep, in, 8, NULL, FI_ADDR_UNSPEC, &second));
+	assert_ok(fi_senddata(sides[0].ep, out, 5, NULL, 77, sides[0].other, &first));
+	completion_take(&sides[0], &entry, &source);
+	assert_ptr_equal(entry.op_context, &first);
+	assert_int_equal(entry.flags, FI_MSG | FI_SEND);
+	assert_true(source == FI_ADDR_NOTAVAIL);
+	source = 0;
+	completion_take(&sides[1], &entry, &source);
+	assert_ptr_equal(entry.op_context, &second);
+	assert_int_equal(entry.flags, FI_MSG | FI_RECV | FI_REMOTE_CQ_DATA);
+	assert_int_equal(entry.len, 5);
+	assert_int_equal(entry.data, 77);
+	assert_true(source == sides[1].other);
+
+	assert_ok(fi_tsend(sides[0].ep, out, 3, NULL, sides[0].other, 9, &first));
+	kept_await(&sides[1], 9);
+	assert_ok(fi_trecv(sides[1].ep, in, 8, NULL, FI_ADDR_UNSPEC, 9, 0, &second));
+	completion_take(&sides[1], &entry, NULL);
+	assert_int_equal(entry.flags, FI_TAGGED | FI_RECV);
+	assert_int_equal(entry.len, 3);
+	assert_int_equal(entry.tag, 9);
+	for (unsigned i = 0; i < 3; i++)
+		assert_true(fi_cq_read(sides[0].cq, NULL, 0) <= 0);
+	assert_int_equal(fi_cq_readerr(sides[0].cq, &(struct fi_cq_err_entry){0}, 0), -FI_EAGAIN);
+	completion_take(&sides[0], &entry, NULL);
+	assert_int_equal(entry.flags, FI_TAGGED | FI_SEND);
+	nothing_completes(&sides[0]);
+	nothing_completes(&sides[1]);
+}
+
+/* It is posted when all before it to the same process have completed. */
+static void a_fenced_send_waits_for_what_was_before(void **state)
+{
+	enum { COUNT = 5 };
+	struct fi_msg_tagged msg = {.msg_iov = &(struct iovec){out, 8},
+		.iov_count = 1,
+		.addr = sides[0].other,
+		.tag = 1,
+		.context = &first};
+	unsigned before = 0;
+	ssize_t result;
+
+	(void)state;
+	for (unsigned i = 0; i < COUNT; i++)
+		assert_ok(fi_tsendmsg(sides[0].ep, &msg, FI_MATCH_COMPLETE));
+	msg.tag = 2;
+	msg.context = &second;
+	for (unsigned i = 0; i < 100; i++) {
+		assert_int_equal(fi_tsendmsg(sides[0].ep, &msg, FI_FENCE), -FI_EAGAIN);
+		(void)fi_cq_read(sides[1].cq, NULL, 0);
+	}
+	for (unsigned i = 0; i < COUNT; i++)
+		assert_ok(fi_trecv(sides[1].ep, in, 8, NULL, FI_ADDR_UNSPEC, 1, 0, NULL));
+	while ((result = fi_tsendmsg(sides[0].ep, &msg, FI_FENCE)) == -FI_EAGAIN)
+		(void)fi_cq_read(sides[1].cq, NULL, 0);
+	assert_ok(result);
+	while (fi_cq_read(sides[0].cq, &entry, 1) == 1 && entry.op_context == &first)
+		before++;
+	assert_int_equal(before, COUNT);
+	if (entry.op_context != &second)
+		completion_take(&sides[0], &entry, NULL);
+	assert_ptr_equal(entry.op_context, &second);
+	for (unsigned i = 0; i < COUNT; i++)
+		completion_take(&sides[1], &entry, NULL);
 }
 
 /* Delivered is kept; matched is received. */
@@ -760,6 +837,8 @@ int main(void)
 		TEST(a_message_that_is_claimed_is_the_claimer_s, opened),
 		TEST(a_message_that_is_discarded_is_gone, opened),
 		TEST(flags_that_are_none_are_refused, opened),
+		TEST(a_completion_says_what_has_completed, opened),
+		TEST(a_fenced_send_waits_for_what_was_before, opened),
 		TEST(a_send_completes_when_its_level_says, opened),
 		TEST(a_queue_of_sends_has_an_end, opened),
 		TEST(completions_that_nobody_reads_refuse_further_ones, opened),

@@ -8,6 +8,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <rdma/fi_trigger.h>
+
 static int opened(void **state)
 {
 	(void)state;
@@ -154,6 +156,119 @@ static void inserts_can_be_told_by_events(void **state)
 	assert_int_equal(indices[0], 0);
 	assert_ok(fi_close(&av->fid));
 	assert_ok(fi_close(&eq->fid));
+}
+
+static void a_vector_says_what_it_is_not(void **state)
+{
+	struct fi_av_attr attr = {.type = FI_AV_UNSPEC, .flags = FI_SYMMETRIC, .ep_per_node = 4};
+	const struct fi_av_attr bad[] = {{.name = "one"}, {.flags = FI_READ}, {.rx_ctx_bits = 1}};
+	struct fid_av *av, *none;
+	struct fid_eq *eq;
+	fi_addr_t index;
+
+	(void)state;
+	assert_ok(fi_av_open(domain, &attr, &av, NULL));
+	assert_true(attr.type == FI_AV_TABLE || attr.type == FI_AV_MAP);
+	for (unsigned i = 0; i < 3; i++) {
+		struct fi_av_attr other = bad[i];
+
+		assert_int_equal(fi_av_open(domain, &other, &none, NULL), -FI_ENOSYS);
+	}
+	attr.flags = FI_MULTICAST;
+	assert_int_equal(fi_av_open(domain, &attr, &none, NULL), -FI_EINVAL);
+	assert_int_equal(fi_av_insert(av, NULL, 0, NULL, 0, NULL), 0);
+	assert_int_equal(fi_av_insert(av, sides[0].name, 1, NULL, FI_FENCE, NULL), -FI_EINVAL);
+	assert_int_equal(fi_av_insert(av, sides[0].name, 1, NULL, FI_AV_USER_ID, NULL), -FI_EINVAL);
+	assert_int_equal(fi_av_insert(av, sides[0].name, 1, &index, FI_SYNC_ERR, NULL), -FI_EINVAL);
+	assert_int_equal(fi_av_remove(av, &index, 0, FI_FENCE), -FI_EINVAL);
+	assert_ok(fi_eq_open(fabric, &(struct fi_eq_attr){0}, &eq, NULL));
+	assert_int_equal(fi_av_bind(av, &eq->fid, FI_EVENT), -FI_EINVAL);
+	assert_int_equal(fi_av_bind(av, &domain->fid, 0), -FI_EINVAL);
+	assert_ok(fi_av_bind(av, &eq->fid, 0));
+	assert_int_equal(fi_av_bind(av, &eq->fid, 0), -FI_EINVAL);
+	assert_ok(fi_close(&av->fid));
+	assert_ok(fi_close(&eq->fid));
+}
+
+/* Its index names nobody until it is used again. */
+static void an_address_that_was_removed_is_nobody(void **state)
+{
+	fi_addr_t gone = sides[0].other;
+
+	(void)state;
+	assert_ok(fi_av_remove(sides[0].av, &gone, 1, 0));
+	assert_int_equal(fi_tsend(sides[0].ep, NULL, 0, NULL, gone, 1, NULL), -FI_EINVAL);
+	assert_int_equal(fi_tinject(sides[0].ep, NULL, 0, gone, 1), -FI_EINVAL);
+	assert_int_equal(fi_av_insert(sides[0].av, sides[1].name, 1, &gone, 0, NULL), 1);
+	assert_int_equal(gone, sides[0].other);
+	assert_ok(fi_tinject(sides[0].ep, "x", 1, gone, 1));
+	kept_await(&sides[1], 1);
+}
+
+/* --- completion queues */
+
+/* Hints are taken, and need not be followed. */
+static void a_queue_takes_hints(void **state)
+{
+	struct fi_cq_attr attr = {.size = 5000,
+		.flags = FI_AFFINITY,
+		.signaling_vector = 1,
+		.wait_obj = FI_WAIT_UNSPEC,
+		.wait_cond = FI_CQ_COND_THRESHOLD};
+	struct fi_eq_attr eq_attr = {.size = 100, .flags = FI_AFFINITY | FI_WRITE};
+	const size_t threshold = 3;
+	struct fi_cq_entry entry;
+	struct fid_cq *cq;
+	struct fid_eq *eq;
+
+	(void)state;
+	assert_ok(fi_cq_open(domain, &attr, &cq, NULL));
+	assert_int_not_equal(attr.format, FI_CQ_FORMAT_UNSPEC);
+	assert_int_equal(fi_cq_read(cq, &entry, 1), -FI_EAGAIN);
+	assert_int_equal(fi_cq_sread(cq, &entry, 1, &threshold, 10), -FI_EAGAIN);
+	assert_ok(fi_close(&cq->fid));
+	attr.format = (enum fi_cq_format)(FI_CQ_FORMAT_TAGGED + 1);
+	assert_int_equal(fi_cq_open(domain, &attr, &cq, NULL), -FI_EINVAL);
+	assert_ok(fi_eq_open(fabric, &eq_attr, &eq, NULL));
+	assert_ok(fi_close(&eq->fid));
+}
+
+/* It is not waited for without a way to wait. */
+static void a_queue_that_nobody_waits_for(void **state)
+{
+	struct fi_cq_tagged_entry entry;
+
+	(void)state;
+	assert_int_equal(fi_cq_sread(sides[0].cq, &entry, 1, NULL, 0), -FI_EINVAL);
+	assert_int_equal(fi_cq_sreadfrom(sides[0].cq, &entry, 1, NULL, NULL, 0), -FI_EINVAL);
+	assert_int_equal(fi_cq_signal(sides[0].cq), -FI_EINVAL);
+}
+
+/* What has completed is there when its endpoint has gone; what has not does not come. */
+static void completions_outlive_their_endpoint(void **state)
+{
+	struct fi_cq_attr cq_attr = {.format = FI_CQ_FORMAT_TAGGED};
+	struct fi_cq_tagged_entry entry = {0};
+	struct fid_cq *cq;
+	struct fid_ep *ep;
+	char in[8];
+
+	(void)state;
+	assert_ok(fi_cq_open(domain, &cq_attr, &cq, NULL));
+	assert_ok(fi_endpoint(domain, info, &ep, NULL));
+	assert_ok(fi_ep_bind(ep, &sides[0].av->fid, 0));
+	assert_ok(fi_ep_bind(ep, &cq->fid, FI_TRANSMIT | FI_RECV));
+	assert_ok(fi_enable(ep));
+	assert_ok(fi_trecv(ep, in, sizeof(in), NULL, FI_ADDR_UNSPEC, 1, 0, in));
+	assert_ok(fi_tsend(ep, "one", 4, NULL, sides[0].other, 1, &entry));
+	assert_ok(fi_close(&ep->fid));
+	kept_await(&sides[1], 1);
+	assert_int_equal(fi_cq_read(cq, &entry, 1), 1);
+	assert_ptr_equal(entry.op_context, &entry);
+	assert_int_equal(entry.flags, FI_TAGGED | FI_SEND);
+	assert_int_equal(fi_cq_read(cq, &entry, 1), -FI_EAGAIN);
+	assert_int_equal(fi_cq_readerr(cq, &(struct fi_cq_err_entry){0}, 0), -FI_EAGAIN);
+	assert_ok(fi_close(&cq->fid));
 }
 
 /* --- event queues */
@@ -494,7 +609,9 @@ static void no_operation_is_missing(void **state)
 {
 	struct fid_ep *ep = sides[0].ep;
 	struct fi_eq_attr attr = {0};
+	struct fi_deferred_work work = {.op_type = FI_OP_SEND};
 	struct fid_eq *eq;
+	void *ops;
 
 	(void)state;
 	assert_ok(fi_eq_open(fabric, &attr, &eq, NULL));
@@ -512,6 +629,12 @@ static void no_operation_is_missing(void **state)
 	ALL_WORDS(sides[0].av->ops);
 	ALL_WORDS(eq->ops);
 	assert_ok(fi_close(&eq->fid));
+	NOT_SUPPORTED(fi_open_ops(&domain->fid, "more", 0, &ops, NULL));
+	NOT_SUPPORTED(fi_set_ops(&domain->fid, "more", 0, NULL, NULL));
+	NOT_SUPPORTED(fi_control(&domain->fid, FI_QUEUE_WORK, &work));
+	NOT_SUPPORTED(fi_control(&sides[0].cq->fid, FI_FLUSH_WORK, NULL));
+	NOT_SUPPORTED(ep->ops->tx_size_left(ep));
+	NOT_SUPPORTED(ep->ops->rx_size_left(ep));
 	NOT_SUPPORTED(fi_barrier(ep, 0, NULL));
 	NOT_SUPPORTED(fi_wait_open(fabric, NULL, NULL));
 	NOT_SUPPORTED(fi_passive_ep(fabric, info, NULL, NULL));
@@ -626,6 +749,11 @@ int main(void)
 		TEST(a_map_of_many_addresses),
 		TEST(an_address_of_elsewhere_is_refused),
 		TEST(inserts_can_be_told_by_events),
+		TEST(a_vector_says_what_it_is_not),
+		TEST(an_address_that_was_removed_is_nobody),
+		TEST(a_queue_takes_hints),
+		TEST(a_queue_that_nobody_waits_for),
+		TEST(completions_outlive_their_endpoint),
 		TEST(an_event_queue_keeps_what_is_written),
 		TEST(what_is_in_use_does_not_close),
 		TEST(an_endpoint_is_bound_before_it_is_enabled),

@@ -645,6 +645,48 @@ static void a_bad_call_is_refused_at_once(void **state)
 	nothing_completes(&sides[0]);
 }
 
+/* Local memory needs no region; a program that has one may say so. */
+static void a_descriptor_of_own_memory_may_be_given(void **state)
+{
+	struct iovec iov[2] = {{local, 100}, {local + 5000, 200}};
+	void *desc[2] = {fi_mr_desc(region), NULL};
+	struct fid_mr *own;
+
+	(void)state;
+	assert_ok(fi_mr_reg(domain, local, BYTES, FI_READ | FI_WRITE, 0, 77, 0, &own, NULL));
+	desc[1] = fi_mr_desc(own);
+	assert_ok(fi_writev(sides[0].ep, iov, desc, 2, sides[0].other, base, key, &context));
+	written_take();
+	target_gets(local, 0, 100);
+	target_gets(local + 5000, 100, 200);
+	target_is_as_it_should_be();
+	assert_ok(fi_write(
+		sides[0].ep, local, 50, fi_mr_desc(own), sides[0].other, base, key, &context));
+	written_take();
+	assert_ok(fi_close(&own->fid));
+}
+
+/* Nothing is moved, inside a region or at its end; beyond it is none. */
+static void nothing_can_be_moved(void **state)
+{
+	(void)state;
+	for (unsigned i = 0; i < 2; i++) {
+		const uint64_t at = base + (i == 0 ? 0 : BYTES);
+
+		assert_ok(fi_write(sides[0].ep, NULL, 0, NULL, sides[0].other, at, key, &context));
+		written_take();
+		assert_ok(fi_read(sides[0].ep, NULL, 0, NULL, sides[0].other, at, key, &context));
+		done_take(FI_RMA | FI_READ, &context);
+		assert_ok(fi_inject_write(sides[0].ep, NULL, 0, sides[0].other, at, key));
+		assert_ok(fi_writedata(
+			sides[0].ep, NULL, 0, NULL, 9 + i, sides[0].other, at, key, &context));
+		written_take();
+		told_take(9 + i, 0);
+	}
+	both_fail(base + BYTES + 1, 0, key, FI_EKEYREJECTED);
+	target_is_as_it_should_be();
+}
+
 /* --- regions */
 
 static void a_key_is_the_program_s(void **state)
@@ -926,6 +968,10 @@ int main(void)
 		TEST(memory_that_has_gone_harms_nobody),
 		TEST_BASIC(memory_that_has_gone_harms_nobody),
 		TEST(a_bad_call_is_refused_at_once),
+		TEST(a_descriptor_of_own_memory_may_be_given),
+		TEST_BASIC(a_descriptor_of_own_memory_may_be_given),
+		TEST(nothing_can_be_moved),
+		TEST_BASIC(nothing_can_be_moved),
 		TEST(a_key_is_the_program_s),
 		TEST_BASIC(a_basic_key_is_the_provider_s),
 		TEST(a_program_hears_of_a_registration),
