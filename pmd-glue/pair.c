@@ -623,8 +623,9 @@ static inline bool in_empty(const struct incoming *in, uint64_t *word)
 	*word = atomic_load_explicit(&slot->word, memory_order_acquire);
 	if ((((uint32_t)*word + 1) & LAP_MASK) != word_lap(in->taken))
 		return false;
-	/* The usual small frame has a second line, which then comes with the first. */
+	/* The usual small frame has a second line, or a third, which then comes with the first. */
 	rte_prefetch0(slot->head + LINE);
+	rte_prefetch0(slot->head + 2 * LINE);
 	return true;
 }
 
