@@ -215,9 +215,20 @@ static int counter_close(struct fid *fid)
 	return 0;
 }
 
+/* A counter has no flags of operations. */
 static int counter_control(struct fid *fid, int command, void *argument)
 {
-	return notice_control(&object_of(fid, struct counter)->notice, command, argument);
+	uint64_t *flags = argument;
+
+	switch (command) {
+	case FI_GETOPSFLAG:
+		*flags = 0;
+		return 0;
+	case FI_SETOPSFLAG:
+		return *flags == 0 ? 0 : -FI_EBADFLAGS;
+	default:
+		return notice_control(&object_of(fid, struct counter)->notice, command, argument);
+	}
 }
 
 static struct fi_ops counter_fid_ops = FID_OPS(counter_close, none_bind, counter_control);

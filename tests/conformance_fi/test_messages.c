@@ -598,6 +598,47 @@ static void a_fenced_send_waits_for_what_was_before(void **state)
 		completion_take(&sides[1], &entry, NULL);
 }
 
+/* Its level holds for what was posted before, too, whatever level that was posted with. */
+static void a_fence_has_its_level_for_all_before(void **state)
+{
+	enum { COUNT = 20 };
+	struct fi_msg_tagged msg = {.msg_iov = &(struct iovec){out, EAGER / 2},
+		.iov_count = 1,
+		.addr = sides[0].other,
+		.context = &first};
+	unsigned completed = 0;
+	ssize_t result;
+
+	(void)state;
+	fill(EAGER, 3);
+	for (unsigned i = 0; i < COUNT; i++) {
+		msg.tag = i;
+		assert_ok(fi_tsendmsg(sides[0].ep, &msg, FI_INJECT_COMPLETE));
+	}
+	msg.tag = COUNT;
+	msg.context = &second;
+	while ((result = fi_tsendmsg(sides[0].ep, &msg, FI_FENCE | FI_DELIVERY_COMPLETE)) ==
+		-FI_EAGAIN)
+		(void)fi_cq_read(sides[1].cq, NULL, 0);
+	assert_ok(result);
+	do {
+		completion_take(&sides[0], &entry, NULL);
+		completed++;
+	} while (entry.op_context != &second);
+	assert_int_equal(completed, COUNT + 1);
+	/* All are at the target: a look finds each without a wait. */
+	for (unsigned i = 0; i <= COUNT; i++) {
+		const struct fi_msg_tagged peek = {
+			.tag = i, .addr = FI_ADDR_UNSPEC, .context = &third};
+
+		assert_ok(fi_trecvmsg(sides[1].ep, &peek, FI_PEEK));
+		while ((result = fi_cq_read(sides[1].cq, &entry, 1)) == -FI_EAGAIN)
+			;
+		assert_int_equal(result, 1); /* not an error: there is no such message */
+		assert_int_equal(entry.len, EAGER / 2);
+	}
+}
+
 /* Delivered is kept; matched is received. */
 static void a_send_completes_when_its_level_says(void **state)
 {
@@ -839,6 +880,7 @@ int main(void)
 		TEST(flags_that_are_none_are_refused, opened),
 		TEST(a_completion_says_what_has_completed, opened),
 		TEST(a_fenced_send_waits_for_what_was_before, opened),
+		TEST(a_fence_has_its_level_for_all_before, opened),
 		TEST(a_send_completes_when_its_level_says, opened),
 		TEST(a_queue_of_sends_has_an_end, opened),
 		TEST(completions_that_nobody_reads_refuse_further_ones, opened),

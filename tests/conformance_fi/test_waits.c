@@ -187,6 +187,57 @@ static void a_wait_ends_with_the_count_an_error_or_the_time(void **state)
 	assert_int_equal(fi_cntr_readerr(received), 1);
 }
 
+struct waiter {
+	struct fid_cntr *counter;
+	uint64_t threshold;
+	int timeout, result;
+};
+
+static void *waiter_run(void *argument)
+{
+	struct waiter *waiter = argument;
+
+	waiter->result = fi_cntr_wait(waiter->counter, waiter->threshold, waiter->timeout);
+	return NULL;
+}
+
+/* What the program itself changes ends a wait of another thread; an error does, whatever it waits
+ * for. */
+static void a_change_by_the_program_ends_a_wait(void **state)
+{
+	const struct timespec nap = {.tv_nsec = 5000000};
+
+	(void)state;
+	for (unsigned round = 0; round < 4; round++) {
+		const bool fails = round % 2;
+		struct waiter waiter = {sent, 5, round < 2 ? -1 : HANG * 1000, 1};
+		pthread_t thread;
+
+		assert_ok(fi_cntr_set(sent, 0));
+		assert_int_equal(pthread_create(&thread, NULL, waiter_run, &waiter), 0);
+		/* Errors of before the wait do not end it. */
+		do {
+			nanosleep(&nap, NULL);
+			assert_ok(!fails       ? fi_cntr_add(sent, 5)
+				  : round == 1 ? fi_cntr_adderr(sent, 1)
+					       : fi_cntr_seterr(sent, fi_cntr_readerr(sent) + 1));
+		} while (pthread_tryjoin_np(thread, NULL) != 0);
+		assert_int_equal(waiter.result, fails ? -FI_EAVAIL : 0);
+	}
+}
+
+static void a_counter_has_no_flags(void **state)
+{
+	uint64_t flags = 1;
+
+	(void)state;
+	assert_ok(fi_control(&sent->fid, FI_GETOPSFLAG, &flags));
+	assert_int_equal(flags, 0);
+	assert_ok(fi_control(&sent->fid, FI_SETOPSFLAG, &flags));
+	flags = FI_COMPLETION;
+	assert_int_equal(fi_control(&sent->fid, FI_SETOPSFLAG, &flags), -FI_EBADFLAGS);
+}
+
 static void a_counter_that_nobody_waits_for(void **state)
 {
 	struct fi_cntr_attr attr = {.events = FI_CNTR_EVENTS_COMP, .wait_obj = FI_WAIT_SET};
@@ -751,6 +802,8 @@ int main(void)
 		TEST(errors_are_counted_apart),
 		TEST(a_program_sets_and_adds),
 		TEST(a_wait_ends_with_the_count_an_error_or_the_time),
+		TEST(a_change_by_the_program_ends_a_wait),
+		TEST(a_counter_has_no_flags),
 		TEST(a_counter_that_nobody_waits_for),
 		TEST(a_counter_is_bound_once_for_each_kind),
 		TEST_DESCRIPTORS(a_queue_has_a_descriptor),
