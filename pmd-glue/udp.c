@@ -913,6 +913,7 @@ static bool udp_make(struct udp *udp, uint32_t mtu)
 	uint32_t room;
 
 	port->frame_size = frame_size_choose(udp, mtu);
+	port->around = (uint16_t)headers(udp);
 	if (port->frame_size == 0)
 		return false;
 	/* Hosts with other MTUs are understood. */

@@ -123,6 +123,8 @@ struct port {
 	 * them */
 	uint32_t aside;
 	uint32_t frame_size; /* largest frame, bytes from the Ethernet header on */
+	/* bytes of headers around a frame that are not in it, but in what PTL_MTU counts */
+	uint16_t around;
 	/* frames that the port can hold for a receiver that does not poll */
 	uint16_t receive_frames;
 	/* the port fills in IPv4 and UDP checksums where a frame's mbuf asks for it */

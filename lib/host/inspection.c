@@ -101,7 +101,7 @@ void tell_port(struct interface *interface, struct page page, struct report *rep
 	report_text(report, "device", look.description.device);
 	tell_address(report, "mac", port->address);
 	report_flag(report, "link", look.link);
-	report_number(report, "mtu", port->frame_size - FRAME_ETHERNET_BYTES);
+	report_number(report, "mtu", port->frame_size - FRAME_ETHERNET_BYTES + port->around);
 	tell_encapsulation(&interface->encapsulation, report);
 	if (port->socket < 0)
 		report_nothing(report, "numa_node");

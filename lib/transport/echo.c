@@ -37,10 +37,10 @@ static uint32_t echo_capacity(const struct transport *transport)
 		(uint32_t)PORT_MTU_MAX);
 }
 
-/* Bytes between the Ethernet header and the transport header. */
+/* What PTL_MTU counts in front of the transport header. */
 static uint32_t echo_overhead(const struct transport *transport)
 {
-	return transport->encapsulation.bytes - FRAME_ETHERNET_BYTES;
+	return transport->encapsulation.bytes - FRAME_ETHERNET_BYTES + transport->port->around;
 }
 
 uint32_t transport_ping_least(const struct transport *transport)

@@ -10,6 +10,7 @@
     unequal  a pair whose first end has a larger MTU than the second takes: what the kernel refuses stops nothing else
     jammed   the same with a device string of DPDK's, which stops for good where the kernel is so: that does not mislead
     names    two hosts with one address are told of each other
+    hole     the same over UDP sockets of users without a capability, and ICMP does not pass
     sockets  UDP sockets of users without a capability: firewalls of either host, nobody there, a stopped process, another range of
              ports, no way to the host
 
@@ -28,6 +29,7 @@ import exchange
 MTU = 1500
 SMALL = 1400
 NARROW = 1300
+HOLE = 1400  # of exchange.SocketNarrow
 LARGE = 9000
 TAG = 4  # a veth lets frames in that are larger by a VLAN tag
 TIMEOUT = 600
@@ -133,6 +135,26 @@ def narrow(programs, device):
     expect("the command", found["mtu"]["mend"], f"export PTL_MTU={NARROW} # for both processes")
 
 
+def hole(programs, device):
+    """The way takes smaller frames than the hosts, and a firewall keeps ICMP from telling the kernels."""
+    if shutil.which("nft") is None:
+        raise exchange.Skip("the program nft is missing; install nftables")
+    exchange.run("ip", "netns", "exec", device.made[-1], "nft",
+                 "add table ip ptn; add chain ip ptn way { type filter hook output priority 0; };"
+                 "add rule ip ptn way icmp type destination-unreachable drop")
+    process = server(programs, device, 1)
+    code, found = findings(programs, device, f"{device.node(1)}:1")
+    expect("the exit code", code, 1)
+    expect("the level", found["mtu"]["level"], "failure")
+    expect("the command", found["mtu"]["mend"], f"export PTL_MTU={HOLE} # for both processes")
+    process.kill()
+    process.wait()
+    server(programs, device, 1, PTL_MTU=str(HOLE))
+    os.environ["TEST_WITHIN"] = f"env PTL_MTU={HOLE}"  # what is asked for mends it
+    _, found = findings(programs, device, f"{device.node(1)}:1")
+    expect("the level", found["mtu"]["level"], "ok")
+
+
 def unequal(programs, device):
     server(programs, device, 1)
     expect("the path MTU", ping(programs, device),
@@ -182,7 +204,7 @@ def sockets(programs, device):
         raise exchange.Skip("the program nft is missing; install nftables")
     exchange.run("ip", "netns", "exec", device.names[1], "sysctl", "-qw", "net.ipv4.icmp_ratelimit=0")
     process = server(programs, device, 1)
-    expect("the path MTU", ping(programs, device), {"there": MTU - 28, "back": MTU - 28, "own": MTU - 28, "target": MTU - 28})
+    expect("the path MTU", ping(programs, device), {"there": MTU, "back": MTU, "own": MTU, "target": MTU})
     refused, silent = "with that id does", "nothing comes back"
     sockets_told(programs, device, refused, PTL_UDP_PORTS="30000-30100")
     for side, words, part, warned in ((1, "drop", silent, ""), (1, "reject", refused, ""),
@@ -201,7 +223,7 @@ def sockets(programs, device):
     sockets_told(programs, device, silent, "cannot be reached: Network is unreachable")
 
 
-SCENARIOS = {"sockets": (sockets, exchange.Socket), "plain": (plain, exchange.Veth), "uneven": (uneven, exchange.Veth), "narrow": (narrow, Narrow),
+SCENARIOS = {"sockets": (sockets, exchange.Socket), "plain": (plain, exchange.Veth), "uneven": (uneven, exchange.Veth), "narrow": (narrow, Narrow), "hole": (hole, exchange.SocketNarrow),
              "unequal": (unequal, Unequal), "jammed": (jammed, Jammed), "names": (names, Twins)}
 
 

@@ -312,24 +312,39 @@ static void udp_transmit__loses_what_the_kernel_refuses(void **state)
 	check_lost(EPERM);
 	check_lost(EMSGSIZE);
 	check_lost(EINVAL);
+	check_lost(EIO);
+	check_lost(EOPNOTSUPP);
+	check_lost(ENETDOWN);
 }
 
-static void udp_transmit__waits_for_a_full_socket(void **state)
+static void check_waits(int error)
 {
 	struct rte_mbuf *frame = frame_named(near, far, 100, 1);
 
-	(void)state;
-	refuse(EAGAIN, 1, false);
+	refuse(error, 1, false);
 	assert_int_equal(port_transmit(near, &frame, 1), 0);
 	assert_int_equal(port_count(near).errors, 0);
 	port_send(near, frame);
 	check_frame(port_take(far), near, far, 100, 1);
 }
 
+static void udp_transmit__waits_for_a_full_socket(void **state)
+{
+	(void)state;
+	check_waits(EAGAIN);
+	check_waits(ENOMEM);
+	/* A signal is no reason to wait. */
+	refuse(EINTR, 3, false);
+	exchange(near, far, 100, 2);
+	assert_int_equal(calls_made, 4);
+	assert_int_equal(port_transmit(near, NULL, 0), 0);
+}
+
 /* An error of an earlier datagram costs none. */
 static void udp_transmit__repeats_after_old_errors(void **state)
 {
-	static const int errors[] = {ECONNREFUSED, EHOSTUNREACH, ENETUNREACH, EACCES};
+	static const int errors[] = {
+		ECONNREFUSED, EHOSTUNREACH, ENETUNREACH, EACCES, ENOPROTOOPT, EPROTO, EHOSTDOWN};
 
 	(void)state;
 	for (unsigned n = 0; n < RTE_DIM(errors); n++) {
@@ -367,17 +382,26 @@ static void check_lack(const char *what)
 		assert_string_equal(description.lacks[0].what, what);
 }
 
-static void udp_transmit__joins_no_more_where_joins_fail(void **state)
+static void check_joins_no_more(int error)
 {
 	static const uint32_t usual[] = {1500};
 
-	(void)state;
 	check_lack(NULL);
-	refuse(EIO, 1000, true);
+	refuse(error, 1000, true);
 	check_run(40, usual, 1);
 	assert_int_equal(messages_sent, 40);
 	assert_int_equal(refused_count, 999);
 	check_lack("UDP_SEGMENT");
+}
+
+static void udp_transmit__joins_no_more_where_joins_fail(void **state)
+{
+	(void)state;
+	check_joins_no_more(EIO);
+	port_close(near);
+	near = udp_open(here_name, 0, 0, PID, false);
+	assert_non_null(near);
+	check_joins_no_more(EOPNOTSUPP);
 }
 
 static void check_vector(int error)
@@ -484,6 +508,9 @@ static void udp_receive__hears_others_beside_the_connected_peer(void **state)
 			assert_true(heard[0] > 0 && heard[1] > 0);
 	}
 	assert_int_equal(heard[1], 30);
+	/* The port is closed with frames in both sockets. */
+	port_send(far, frame_named(far, near, 100, 0));
+	port_send(third, frame_named(third, near, 100, 1));
 	port_close(third);
 }
 
