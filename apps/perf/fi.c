@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* fi.c - a module of postern-perf: tagged messages of libfabric (fi_tagged(3)), by the provider of
- * Postern, which libfabric loads as it does for every program. See line.h.
+/* fi.c - a module of postern-perf: tagged messages of libfabric (fi_tagged(3)), and operations on
+ * remote memory (fi_rma(3), fi_atomic(3)), by the provider of Postern, which libfabric loads as it
+ * does for every program. See line.h.
  *
  *     latency, rate, bandwidth   fi_tinject() to receives that are posted, or fi_tsend() where a
  *                                message is longer than what can be injected
+ *     get-..., put-...           fi_read(), fi_write(), until they complete
+ *     fetch-latency              fi_fetch_atomic(), a sum of 8 bytes
  *
  * F1. An end posts a receive for each message that may be on its way, all into one memory, and
  *     posts it again when the message has been answered.
@@ -13,10 +16,12 @@
 #include <string.h>
 
 #include <rdma/fabric.h>
+#include <rdma/fi_atomic.h>
 #include <rdma/fi_cm.h>
 #include <rdma/fi_domain.h>
 #include <rdma/fi_endpoint.h>
 #include <rdma/fi_errno.h>
+#include <rdma/fi_rma.h>
 #include <rdma/fi_tagged.h>
 
 #include "line.h"
@@ -24,6 +29,7 @@
 #define VERSION  FI_VERSION(1, 17)
 #define PROVIDER "postern"
 #define TAG      7
+#define KEY      9  /* of the memory that both ends offer */
 #define BATCH    64 /* completions that are read at a time */
 
 struct line {
@@ -34,11 +40,19 @@ struct line {
 	struct fid_av *addresses;
 	struct fid_cq *completions;
 	struct fid_ep *endpoint;
+	struct fid_mr *region;
 	fi_addr_t other;
-	uint32_t taken;   /* receives that have completed and are not posted again */
-	uint32_t arrived; /* messages that receive() has not returned */
+	uint64_t word, addend; /* of a sum: at the target, and what is added */
+	uint64_t awaited;      /* the flag that a completion has which counts */
+	uint32_t taken;        /* receives that have completed and are not posted again */
+	uint32_t arrived;      /* messages and operations that receive() has not returned */
 	bool failed;
 };
+
+static bool is_fetch(const struct line *line)
+{
+	return line->request.measure == MEASURE_FETCH_LATENCY;
+}
 
 static void need(const struct line *line, ssize_t code, const char *function)
 {
@@ -71,7 +85,7 @@ static void completions_take(struct line *line)
 	}
 	need(line, count, "fi_cq_read");
 	for (ssize_t i = 0; i < count; i++)
-		if (entries[i].flags & FI_RECV)
+		if (entries[i].flags & line->awaited)
 			line->arrived++;
 }
 
@@ -93,38 +107,52 @@ static int line_receive(struct line *line)
 	if (line->arrived == 0)
 		completions_take(line);
 	arrived = (int)line->arrived;
-	line->taken += line->arrived;
+	if (line->awaited == FI_RECV)
+		line->taken += line->arrived;
 	line->arrived = 0;
 	return line->failed ? -1 : arrived;
 }
 
 /* --- sends */
 
-static ssize_t message_send(const struct line *line, uint64_t size)
+static ssize_t message_send(struct line *line, uint64_t size)
 {
 	if (size <= line->info->tx_attr->inject_size)
 		return fi_tinject(line->endpoint, line->request.memory, size, line->other, TAG);
 	return fi_tsend(line->endpoint, line->request.memory, size, NULL, line->other, TAG, NULL);
 }
 
-static void send_of(struct line *line, uint64_t size)
+static ssize_t operation_post(struct line *line, uint64_t size)
+{
+	void *memory = line->request.memory;
+
+	if (is_fetch(line))
+		return fi_fetch_atomic(line->endpoint, &line->addend, 1, NULL, memory, NULL,
+			line->other, 0, KEY, FI_UINT64, FI_SUM, NULL);
+	if (measure_is_acknowledged(line->request.measure))
+		return fi_write(line->endpoint, memory, size, NULL, line->other, 0, KEY, NULL);
+	return fi_read(line->endpoint, memory, size, NULL, line->other, 0, KEY, NULL);
+}
+
+static void post(struct line *line, ssize_t (*begin)(struct line *, uint64_t), uint64_t size)
 {
 	ssize_t code;
 
-	while ((code = message_send(line, size)) == -FI_EAGAIN && !line->failed)
+	while ((code = begin(line, size)) == -FI_EAGAIN && !line->failed)
 		completions_take(line);
 	if (!line->failed)
-		need(line, code, "sending a message");
+		need(line, code, "a message or an operation");
 }
 
 static void line_send(struct line *line)
 {
-	send_of(line, line->request.size);
+	post(line, measure_gets(line->request.measure) ? operation_post : message_send,
+		line->request.size);
 }
 
 static void line_credit(struct line *line)
 {
-	send_of(line, 0);
+	post(line, message_send, 0);
 }
 
 /* --- a line's life */
@@ -138,6 +166,7 @@ static void object_close(struct fid *object)
 static void line_close(struct line *line)
 {
 	object_close(line->endpoint ? &line->endpoint->fid : NULL);
+	object_close(line->region ? &line->region->fid : NULL);
 	object_close(line->completions ? &line->completions->fid : NULL);
 	object_close(line->addresses ? &line->addresses->fid : NULL);
 	object_close(line->domain ? &line->domain->fid : NULL);
@@ -153,6 +182,8 @@ static struct fi_info *hints_make(const struct line_request *request)
 	if (!hints)
 		return NULL;
 	hints->caps = FI_TAGGED;
+	if (measure_gets(request->measure))
+		hints->caps |= FI_RMA | FI_ATOMIC;
 	hints->mode = ~UINT64_C(0);
 	hints->ep_attr->type = FI_EP_RDM;
 	hints->domain_attr->threading = FI_THREAD_DOMAIN;
@@ -182,6 +213,17 @@ static int offer_take(struct line *line)
 	return line->info ? 0 : -FI_ENODATA;
 }
 
+/* What the other end reads, writes or adds to. */
+static int region_open(struct line *line)
+{
+	void *memory = is_fetch(line) ? &line->word : line->request.memory;
+	size_t size =
+		is_fetch(line) || line->request.size == 0 ? sizeof(line->word) : line->request.size;
+
+	return fi_mr_reg(line->domain, memory, size, FI_REMOTE_READ | FI_REMOTE_WRITE, 0, KEY, 0,
+		&line->region, NULL);
+}
+
 /* Returns the function that fails, or NULL. */
 static const char *objects_open(struct line *line, int *code)
 {
@@ -206,6 +248,8 @@ static const char *objects_open(struct line *line, int *code)
 		return "fi_ep_bind";
 	if ((*code = fi_enable(line->endpoint)) != 0)
 		return "fi_enable";
+	if (measure_gets(line->request.measure) && (*code = region_open(line)) != 0)
+		return "fi_mr_reg";
 	return NULL;
 }
 
@@ -241,6 +285,10 @@ static struct line *line_open(
 		return NULL;
 	}
 	line->request = *request;
+	line->addend = 1;
+	line->awaited = !measure_gets(request->measure)             ? FI_RECV
+			: measure_is_acknowledged(request->measure) ? FI_WRITE
+								    : FI_READ;
 	/* So that libfabric does not open what other providers need. */
 	setenv("FI_PROVIDER", PROVIDER, 0);
 	if (!line_make(line, own, why, room)) {

@@ -517,7 +517,9 @@ class Mx(programs.Case):
 
 @unittest.skipUnless(os.environ.get("POSTERN_FI") == "yes", "libfabric is missing; scripts/install test installs it")
 class Fi(programs.Case):
-    """The same with messages of libfabric, which loads the provider that was built."""
+    """The same with libfabric, which loads the provider that was built."""
+
+    MEASURES = ("latency", "rate", "bandwidth", "get-latency", "get-rate", "get-bandwidth", "fetch-latency", "put-latency", "put-bandwidth")
 
     WORDS = ("postern-perf", "--library", "fi", "--json", "--sizes", "0,8,5000,1M", *QUICK, "all")
     PROVIDER = {"FI_PROVIDER_PATH": os.path.join(programs.PROGRAMS, "../lib/fi")}
@@ -525,10 +527,10 @@ class Fi(programs.Case):
     def expect_all(self, report):
         self.assertEqual(report["machine"]["library"], "libfabric")
         self.assertEqual([(result["measure"], result["size"]) for result in report["results"]],
-                         [(measure, size) for measure in ("latency", "rate", "bandwidth") for size in (0, 8, 5000, 1 << 20)])
+                         [(measure, size) for measure in self.MEASURES for size in ((8,) if measure == "fetch-latency" else (0, 8, 5000, 1 << 20))])
         for result in report["results"]:
             self.assertGreaterEqual(result["messages"], 200)
-            if result["measure"] == "latency":
+            if result["measure"].endswith("latency"):
                 self.assertGreater(result["latency_ns"]["min"], 0)
             else:
                 self.assertGreater(result["messages_per_second"], 0)
@@ -556,7 +558,7 @@ class Fi(programs.Case):
             self.assertGreater(result["ratio"], 0)
 
     def test_one_that_dies_ends_the_client_but_not_the_server(self):
-        for measure in ("latency", "bandwidth"):
+        for measure in ("latency", "bandwidth", "get-bandwidth"):
             words = ("postern-perf", "--library", "fi", "--peer", "1:1", "--sizes", "64K", "--time", "600", measure)
             server = self.server("--library", "fi", PTL_PEER_TIMEOUT="2s", **self.PROVIDER)
             client = self.start(*words, **self.node(**self.PROVIDER))
@@ -682,7 +684,7 @@ class Options(programs.Case):
                 (["--library", "fi", "--faults", "drop=0.1"], "in another process"),
                 (["--library", "gasnet", "--server"], "postern-run -n 2 postern-perf --library gasnet"),
                 (["--library", "gasnet", "--faults", "drop=0.1"], "set PTL_FAULT"),
-                (["--library", "fi", "get-rate"], "not a measure of libfabric"),
+                (["--library", "fi", "bidirectional"], "not a measure of libfabric"),
                 (["--library", "mx", "--raw", "overlap-send"], "nothing to compare overlap-send with"),
                 (["--library", "mx", "--sizes", "4G"], "less than 4G bytes"),
                 (["--library", "mx", "--depth", "8", "--wildcards", "1", "any-latency"], "leave them out"),

@@ -4,6 +4,7 @@
 import collections
 import json
 import os
+import unittest
 
 import programs
 
@@ -55,6 +56,15 @@ class Trace(programs.Case):
         events = trace("triggered-latency")
         thresholds = [event["args"]["threshold"] for event in events if event["name"] == "trigger" and event["ph"] == "X"]
         self.assertEqual(thresholds[:100], list(range(1, 101)))
+
+    @unittest.skipUnless(os.environ.get("POSTERN_FI") == "yes", "libfabric is missing; scripts/install test installs it")
+    def test_remote_memory_of_libfabric_has_lives(self):
+        def trace(measure, **settings):
+            return self.trace("--library", "fi", "--iterations", "100", measure, FI_PROVIDER_PATH=os.path.join(programs.PROGRAMS, "../lib/fi"), **settings)
+
+        for progress in ("core", "inline", "both"):
+            self.has_fetches(trace("get-latency", PTL_PROGRESS=progress), "command", "arrived", "done", "event")
+            self.has_fetches(trace("fetch-latency", PTL_PROGRESS=progress), "command", "arrived", "atomic", "event")
 
     def test_rows_bars_and_arrows_go_together(self):
         events = self.trace("--iterations", "100", "latency")
