@@ -118,10 +118,16 @@ extern "C" {
 #define GASNET_EXTENDED_VERSION_STR "0.1"
 #define GASNET_CORE_VERSION_STR     "0.1"
 
+#ifdef GASNET_DEBUG
+#define GASNET_POSTERN_DEBUG_STR "debug"
+#else
+#define GASNET_POSTERN_DEBUG_STR "nodebug"
+#endif
 #define GASNET_CONFIG_STRING                                                                       \
 	"RELEASE=0.1.0,SPEC=1.8,CONDUIT=POSTERN(POSTERN-0.1/"                                      \
 	"POSTERN-0.1),THREADMODEL=" GASNET_POSTERN_MODE_STR ",SEGMENT=" GASNET_POSTERN_SEGMENT_STR \
-	",PTR=64bit,noalign,nopshm,nodebug,notrace,nostats,nodebugmalloc,nosrclines"
+	",PTR=64bit,noalign,nopshm," GASNET_POSTERN_DEBUG_STR                                      \
+	",notrace,nostats,nodebugmalloc,nosrclines"
 
 /* --- Types */
 
@@ -159,7 +165,7 @@ typedef struct {
 
 typedef struct {
 	gasnet_node_t host;      /* equal for ranks of one machine */
-	gasnet_node_t supernode; /* equal for ranks whose programs share memory: none do */
+	gasnet_node_t supernode; /* the rank: no program can follow pointers into another rank */
 } gasnet_nodeinfo_t;
 
 /* --- The job

@@ -66,6 +66,17 @@ void message_run(void (*function)(void), const struct message *message, struct t
 	}
 }
 
+PER_THREAD unsigned handlers_run;
+
+static void message_run_watched(struct message *message, struct token *token)
+{
+	handlers_run++;
+	message_run(handler_find(message->handler, message->from), message, token);
+	handlers_run--;
+	if (locks_held > 0)
+		fatal("handler %u returns with a lock", message->handler);
+}
+
 void message_handle(struct message *message)
 {
 	struct token token = {message->from, message->places, message->request, false};
@@ -73,7 +84,10 @@ void message_handle(struct message *message)
 	/* Before the handler runs, which may let the program go on. */
 	if (!message->request && message->from != gasnet.rank)
 		share_return(message->from, message->places);
-	message_run(handler_find(message->handler, message->from), message, &token);
+	if (__builtin_expect(gasnet.debug, 0))
+		message_run_watched(message, &token);
+	else
+		message_run(handler_find(message->handler, message->from), message, &token);
 	if (!message->request || token.replied || message->from == gasnet.rank)
 		return;
 	if (message->ring)

@@ -63,6 +63,17 @@ void must_be(int code, const char *call)
 	fatal("%.*s: %s", (int)strcspn(call, "("), call, PtlToStr(code, PTL_STR_ERROR));
 }
 
+PER_THREAD unsigned locks_held;
+
+void call_refuse(const char *call, bool handlers_may)
+{
+	if (handlers_run > 0 && !handlers_may)
+		fatal("%s in a handler: a handler may reply, and take locks", call);
+	if (locks_held > 0)
+		fatal("%s by a thread that holds a lock: release it with gasnet_hsl_unlock first",
+			call);
+}
+
 /* --- handlers */
 
 void (*handler_find(unsigned index, uint32_t from))(void)
@@ -120,12 +131,12 @@ int GASNET_POSTERN_INIT(int *argc, char ***argv, int segment, const char *config
 {
 	(void)argc;
 	(void)argv;
-	(void)configuration;
 	if (gasnet.stage != STAGE_NONE) {
 		complain("gasnet_init: it was called before");
 		return GASNET_ERR_NOT_INIT;
 	}
 	gasnet.segment_kind = segment;
+	gasnet.debug = strstr(configuration, ",debug,");
 	/* Before Portals is opened, whose handlers of faults pass on what is not theirs. */
 	exit_catch();
 	if (!start_join())
@@ -276,15 +287,23 @@ void gasnet_hsl_destroy(gasnet_hsl_t *hsl)
 void gasnet_hsl_lock(gasnet_hsl_t *hsl)
 {
 	hsl_must(pthread_mutex_lock(&hsl->mutex), "lock");
+	if (gasnet.debug)
+		locks_held++;
 }
 
 void gasnet_hsl_unlock(gasnet_hsl_t *hsl)
 {
+	if (gasnet.debug && locks_held-- == 0)
+		fatal("gasnet_hsl_unlock: this thread holds no lock");
 	hsl_must(pthread_mutex_unlock(&hsl->mutex), "unlock");
 }
 
 int gasnet_hsl_trylock(gasnet_hsl_t *hsl)
 {
-	return pthread_mutex_trylock(&hsl->mutex) == 0 ? GASNET_OK : GASNET_ERR_NOT_READY;
+	if (pthread_mutex_trylock(&hsl->mutex) != 0)
+		return GASNET_ERR_NOT_READY;
+	if (gasnet.debug)
+		locks_held++;
+	return GASNET_OK;
 }
 #endif

@@ -129,6 +129,7 @@ void gasnet_barrier_notify(int id, int flags)
 	unsigned generation = generation_now();
 	bool anonymous = flags & GASNET_BARRIERFLAG_ANONYMOUS;
 
+	call_look("gasnet_barrier_notify");
 	if (gasnet.stage != STAGE_ATTACHED || barrier.notified)
 		fatal("gasnet_barrier_notify: %s",
 			gasnet.stage != STAGE_ATTACHED
@@ -190,6 +191,7 @@ int gasnet_barrier_wait(int id, int flags)
 	unsigned tries = 0;
 
 	notified_check("gasnet_barrier_wait");
+	call_look("gasnet_barrier_wait");
 	while (!complete())
 		wait_turn(&tries);
 	return finish(id, flags);

@@ -19,15 +19,13 @@
 #define QUEUE_TURNS 16u /* polls that find messages in rings, for one of the queue */
 
 #ifdef GASNET_SEQ
-#define BATCH  1u
-#define ROUNDS 64u /* batches of a poll at most */
-#define PER_THREAD
+#define BATCH        1u
+#define ROUNDS       64u /* batches of a poll at most */
 #define poll_try()   true
 #define poll_leave() ((void)0)
 #else
 #define BATCH        8u
 #define ROUNDS       8u
-#define PER_THREAD   __thread
 #define poll_try()   (!__atomic_exchange_n(&polling, true, __ATOMIC_ACQUIRE))
 #define poll_leave() __atomic_store_n(&polling, false, __ATOMIC_RELEASE)
 static bool polling; /* the poll lock */
@@ -405,6 +403,7 @@ void wait_turn(unsigned *tries)
 
 void gasnet_postern_wait(unsigned *tries)
 {
+	call_look("GASNET_BLOCKUNTIL");
 	wait_turn(tries);
 }
 
@@ -412,6 +411,7 @@ int gasnet_AMPoll(void)
 {
 	if (gasnet.stage != STAGE_ATTACHED)
 		return GASNET_ERR_NOT_INIT;
+	call_look("gasnet_AMPoll");
 	exit_look();
 	(void)receive_poll();
 	return GASNET_OK;

@@ -380,6 +380,7 @@ int gasnet_postern_request(gasnet_node_t dest, int kind, gasnet_handler_t handle
 		return GASNET_ERR_NOT_INIT;
 	if (dest >= gasnet.size || prepare(&out, kind) != GASNET_OK)
 		return GASNET_ERR_BAD_ARG;
+	call_look("gasnet_AMRequest");
 	exit_look();
 	if (dest == gasnet.rank) {
 		message_loop(&out);
@@ -411,6 +412,8 @@ int gasnet_postern_reply(gasnet_token_t token, int kind, gasnet_handler_t handle
 	out.places = from->places;
 	if (prepare(&out, kind) != GASNET_OK)
 		return GASNET_ERR_BAD_ARG;
+	if (gasnet.debug)
+		call_refuse("gasnet_AMReply", true);
 	from->replied = true;
 	if (out.to == gasnet.rank)
 		message_loop(&out);

@@ -52,6 +52,12 @@ typedef pthread_mutex_t lock_type;
 #define unlock(name)    ((void)pthread_mutex_unlock(&(name)))
 #endif
 
+#ifdef GASNET_SEQ
+#define PER_THREAD
+#else
+#define PER_THREAD __thread
+#endif
+
 /* --- messages */
 
 #define ARGUMENTS_MAX 16u
@@ -136,6 +142,7 @@ struct gasnet {
 	double exit_wait;            /* s */
 	bool freezes, traces, syncs; /* GASNET_FREEZE_ON_ERROR, _BACKTRACE, _FS_SYNC */
 	int wait_mode;
+	bool debug; /* the program was compiled with GASNET_DEBUG */
 };
 
 extern struct gasnet gasnet;
@@ -149,6 +156,15 @@ void fatal(const char *format, ...) __attribute__((format(printf, 1, 2), noretur
 void must_be(int code, const char *call);
 /* The function of a handler, which is registered. */
 void (*handler_find(unsigned index, uint32_t from))(void);
+
+/* With GASNET_DEBUG, ends the job if a handler makes this call, or a thread that holds a lock. */
+void call_refuse(const char *call, bool handlers_may);
+static inline void call_look(const char *call)
+{
+	if (__builtin_expect(gasnet.debug, 0))
+		call_refuse(call, false);
+}
+extern PER_THREAD unsigned handlers_run, locks_held; /* by this thread, with GASNET_DEBUG */
 
 /* variables.c */
 void environment_read(void);

@@ -29,18 +29,13 @@
 #define MEMSET_DONE 65u
 #define POLL_TURNS  64u /* copies */
 
-#ifdef GASNET_SEQ
-#define PER_THREAD
-#else
-#define PER_THREAD __thread
-#endif
-
 enum { PUTS, GETS, DIRECTIONS };
 
 struct gasnet_postern_handle {
 	unsigned open[DIRECTIONS];     /* changed by any thread that takes events */
 	gasnet_register_value_t value; /* of gasnet_get_nb_val() */
 	struct gasnet_postern_handle *next;
+	const void *owner; /* of a handle: its thread's `implicit`; NULL: it is no handle */
 };
 
 /* A copy of what a put sends, because its source may change. */
@@ -94,6 +89,7 @@ group *group_take(void)
 
 static void group_give(group *one)
 {
+	one->owner = NULL;
 	one->next = free_groups;
 	free_groups = one;
 }
@@ -105,10 +101,21 @@ group *group_now(void)
 
 gasnet_handle_t group_handle(group *one)
 {
+	one->owner = &implicit;
 	if (!is_over(one))
 		return one;
 	group_give(one);
 	return GASNET_INVALID_HANDLE;
+}
+
+static void handle_look(const group *one)
+{
+	call_look("a synchronisation of handles");
+	if (gasnet.debug && one->owner != &implicit)
+		fatal("a handle is synchronised %s: each handle is synchronised once, by the "
+		      "thread "
+		      "that got it",
+			one->owner ? "by another thread" : "again");
 }
 
 /* --- events */
@@ -218,6 +225,7 @@ static void remote_check(const char *what, uint32_t rank, const void *remote, si
 			gasnet.stage != STAGE_ATTACHED ? "call gasnet_attach first"
 						       : "there is none");
 	segment_check(what, rank, remote, length);
+	call_look(what);
 }
 
 /* T3. */
@@ -302,7 +310,7 @@ static void put_copy_add(group *one, uint32_t rank, void *to, const void *from, 
 	if (near(rank, to)) {
 		put_add(one, rank, to, from, length);
 	} else if (length > BOUNCE_MAX) {
-		group direct = {{0}, 0, NULL};
+		group direct = {{0}, 0, NULL, NULL};
 
 		put_add(&direct, rank, to, from, length);
 		group_await(&direct);
@@ -367,7 +375,7 @@ static void memset_add(group *one, uint32_t rank, void *to, int value, size_t le
 
 void gasnet_put(gasnet_node_t node, void *dest, void *src, size_t nbytes)
 {
-	group one = {{0}, 0, NULL};
+	group one = {{0}, 0, NULL, NULL};
 
 	put_add(&one, node, dest, src, nbytes);
 	group_await(&one);
@@ -375,7 +383,7 @@ void gasnet_put(gasnet_node_t node, void *dest, void *src, size_t nbytes)
 
 void gasnet_get(void *dest, gasnet_node_t node, void *src, size_t nbytes)
 {
-	group one = {{0}, 0, NULL};
+	group one = {{0}, 0, NULL, NULL};
 
 	get_add(&one, dest, node, src, nbytes);
 	group_await(&one);
@@ -383,7 +391,7 @@ void gasnet_get(void *dest, gasnet_node_t node, void *src, size_t nbytes)
 
 void gasnet_memset(gasnet_node_t node, void *dest, int val, size_t nbytes)
 {
-	group one = {{0}, 0, NULL};
+	group one = {{0}, 0, NULL, NULL};
 
 	memset_add(&one, node, dest, val, nbytes);
 	group_await(&one);
@@ -505,6 +513,7 @@ gasnet_valget_handle_t gasnet_get_nb_val(gasnet_node_t node, void *src, size_t n
 
 	value_check(nbytes);
 	one->value = 0;
+	one->owner = &implicit;
 	get_add(one, &one->value, node, src, nbytes);
 	return (gasnet_valget_handle_t)one;
 }
@@ -514,6 +523,7 @@ gasnet_register_value_t gasnet_wait_syncnb_valget(gasnet_valget_handle_t handle)
 	group *one = (group *)handle;
 	gasnet_register_value_t value;
 
+	handle_look(one);
 	group_await(one);
 	value = one->value;
 	group_give(one);
@@ -539,6 +549,7 @@ static size_t handles_look(gasnet_handle_t *handles, size_t count, size_t *ended
 	for (size_t i = 0; i < count; i++) {
 		if (handles[i] == GASNET_INVALID_HANDLE)
 			continue;
+		handle_look(handles[i]);
 		if (!is_over(handles[i])) {
 			open++;
 			continue;
@@ -587,6 +598,7 @@ void gasnet_wait_syncnb(gasnet_handle_t handle)
 {
 	if (handle == GASNET_INVALID_HANDLE)
 		return;
+	handle_look(handle);
 	group_await(handle);
 	group_give(handle);
 }
@@ -598,6 +610,7 @@ int gasnet_try_syncnb(gasnet_handle_t handle)
 
 static int implicit_try(bool puts, bool gets)
 {
+	call_look("a synchronisation of implicit operations");
 	poll_all();
 	return (puts && count_read(&implicit.open[PUTS]) > 0) ||
 			       (gets && count_read(&implicit.open[GETS]) > 0)

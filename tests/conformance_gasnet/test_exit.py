@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """test_exit.py - every way of leaving a job of GASNet ends all its ranks, with the right code, and leaves no process.
 
-    test_exit.py POSTERN_RUN RANKS_SEQ RANKS_PAR EVERYTHING
+    test_exit.py POSTERN_RUN RANKS_SEQ RANKS_PAR EVERYTHING MISUSE
 
 Covers: lib/gasnet/exit.c, lib/gasnet/variables.c.
 """
@@ -15,7 +15,7 @@ import tempfile
 import time
 import unittest
 
-RUN, SEQ, PAR, EVERYTHING = sys.argv[1:5]
+RUN, SEQ, PAR, EVERYTHING, MISUSE = sys.argv[1:6]
 TIMEOUT = 300  # s, of what hangs
 GONE = 100  # s until the ranks of a killed launcher have ended
 WAIT = "0.5"  # s that an exiting rank waits for ranks that make no calls
@@ -28,6 +28,16 @@ WAYS = [
     ("leave-by-abort", 134, ""), ("leave-by-fault", 139, ""),
     ("leave-by-index", 134, "is for handler 255, which this rank has not registered"),
     ("leave-put-outside", 134, "a put of 2 bytes"), ("leave-outside-segment", 134, "whose segment has 4194304 bytes"),
+]
+
+# What GASNET_DEBUG finds, and its words.
+MISUSES = [
+    ("polls", "gasnet_AMPoll in a handler"), ("requests", "gasnet_AMRequest in a handler"), ("puts", "a put in a handler"),
+    ("waits", "GASNET_BLOCKUNTIL in a handler"), ("bars", "gasnet_barrier_notify in a handler"), ("syncs", "implicit operations in a handler"),
+    ("holds", "handler 134 returns with a lock"), ("replies-holding", "gasnet_AMReply by a thread that holds a lock"),
+    ("handle-twice", "a handle is synchronised again"), ("handle-other", "a handle is synchronised by another thread"),
+    ("lock-request", "gasnet_AMRequest by a thread that holds a lock"), ("lock-try-put", "a put by a thread that holds a lock"),
+    ("unlock", "gasnet_hsl_unlock: this thread holds no lock"),
 ]
 
 # Signals that this process was told to ignore, as under nohup, the ranks would ignore as well.
@@ -84,6 +94,12 @@ class Exit(unittest.TestCase):
         for scenario, code, words in WAYS:
             with self.subTest(scenario):
                 self.leaves(SEQ, scenario, code, words)
+
+    def test_a_debugged_program_is_told_of_misuse(self):
+        for scenario, words in MISUSES:
+            with self.subTest(scenario):
+                self.leaves(MISUSE, scenario, 134, words, ranks=2, GASNET_SUPERNODE_MAXSIZE="1")
+        self.leaves(MISUSE, "right", 0, ranks=2, GASNET_SUPERNODE_MAXSIZE="1")
 
     def test_a_put_to_no_memory_ends_the_job(self):
         self.leaves(EVERYTHING, "unmapped", 134, "a put, 65536 bytes into the segment of another rank, failed: PTL_NI_SEGV")
