@@ -2,8 +2,8 @@
 /* ends.c - ends CODE: a job whose rank 1 calls postern_job_abort(CODE) while another thread of it
  * and all other ranks are in a barrier.
  *
- * ends kill, ends exit, ends leave: its rank 1 is killed, exits with code 9, or leaves the job and
- * ends while all others are in a barrier.
+ * ends kill, ends exit, ends quit, ends leave: its rank 1 is killed, exits with code 9, exits with
+ * code 0, or leaves the job and ends while all others are in a barrier.
  *
  * ends late: its rank 1 comes to the barrier two seconds after the others, which say how often they
  * slept meanwhile. */
@@ -33,6 +33,8 @@ static void rank_end(const char *how)
 		raise(SIGKILL);
 	if (strcmp(how, "exit") == 0)
 		_exit(9);
+	if (strcmp(how, "quit") == 0)
+		_exit(0);
 	if (strcmp(how, "leave") == 0)
 		_exit(postern_job_leave() == PTL_OK ? 0 : 3);
 }
@@ -71,7 +73,7 @@ int main(int count, char **words)
 		postern_job_join(ni, &rank, &size) != PTL_OK ||
 		(rank == 1 && isdigit(words[1][0]) &&
 			pthread_create(&thread, NULL, barrier_enter, NULL) != 0)) {
-		fprintf(stderr, "usage: ends CODE|kill|exit|leave|late, in a job\n");
+		fprintf(stderr, "usage: ends CODE|kill|exit|quit|leave|late, in a job\n");
 		return 2;
 	}
 	if (strcmp(words[1], "late") == 0)
