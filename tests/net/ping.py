@@ -190,13 +190,16 @@ def rule(device, side, words):
 
 
 def sockets_told(programs, device, part, warned="", **settings):
-    """What doctor finds about the peer has these words, and so has what ping says; warned: a warning of the library."""
-    for name, words in (("postern-info", ["doctor", "--json"]), ("postern-ping", ["--count", "2", "--timeout", "2s"])):
-        done = subprocess.run(device.prefix(0) + [os.path.join(programs, name), *words, f"{device.node(1)}:1"],
-                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=TIMEOUT,
-                              env=environment(device, 0) | settings, check=False)
-        if part not in done.stdout.lower() or (warned and done.stderr.count(warned) != 1) or (not warned and done.stderr):
-            raise exchange.Failure(f"{name} says: {done.stdout}{done.stderr}, not \"{part}\" and \"{warned}\"")
+    """What doctor finds about the peer has these words, and so has what ping says; warned: a warning of the library. Both wait for answers
+    for most of their time, and do so side by side."""
+    asked = [(name, subprocess.Popen(device.prefix(0) + [os.path.join(programs, name), *words, f"{device.node(1)}:1"],
+                                     stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment(device, 0) | settings,
+                                     preexec_fn=exchange.die_with_parent))
+             for name, words in (("postern-info", ["doctor", "--json"]), ("postern-ping", ["--count", "2", "--timeout", "2s"]))]
+    for name, process in asked:
+        out, err = process.communicate(timeout=TIMEOUT)
+        if part not in out.lower() or (warned and err.count(warned) != 1) or (not warned and err):
+            raise exchange.Failure(f"{name} says: {out}{err}, not \"{part}\" and \"{warned}\"")
 
 
 def sockets(programs, device):
