@@ -26,14 +26,19 @@ static inline uint8_t *outbox_header(const struct rte_mbuf *mbuf)
 
 bool outbox_make_room(struct transport *transport, const struct peer *peer, unsigned count);
 
-/* Room for count more frames to this peer? Tries to make some. */
+/* Room for count more frames to this peer? */
+static inline bool outbox_fits(
+	const struct transport *transport, const struct peer *peer, unsigned count)
+{
+	return peer && peer->self
+		       ? LOOP_FRAMES - (transport->loop_tail - transport->loop_head) >= count
+		       : OUTBOX_FRAMES - transport->outbox_count >= count;
+}
+
+/* The same; tries to make some. */
 static inline bool outbox_room(struct transport *transport, const struct peer *peer, unsigned count)
 {
-	if (peer && peer->self
-			? LOOP_FRAMES - (transport->loop_tail - transport->loop_head) >= count
-			: OUTBOX_FRAMES - transport->outbox_count >= count)
-		return true;
-	return outbox_make_room(transport, peer, count);
+	return outbox_fits(transport, peer, count) || outbox_make_room(transport, peer, count);
 }
 
 /* The mbuf of a frame to this peer, or with NULL to a process that may be no peer. Returns NULL if
@@ -55,6 +60,16 @@ static inline void outbox_put_bytes(
 	mbuf->data_len = (uint16_t)length;
 	mbuf->pkt_len = length;
 	transport->outbox[transport->outbox_count++] = mbuf;
+}
+
+/* The same for one to this process, which has no encapsulation. */
+static inline void outbox_loop(struct transport *transport, struct rte_mbuf *mbuf, uint32_t length)
+{
+	mbuf->data_len = (uint16_t)length;
+	mbuf->pkt_len = length;
+	transport->loop[transport->loop_tail++ % LOOP_FRAMES] = mbuf;
+	transport->sent++;
+	COUNT(transport, frames_sent);
 }
 
 /* Keeps the frames that the port did not take: it took the first `taken`. */

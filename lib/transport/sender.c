@@ -602,12 +602,12 @@ static __rte_always_inline bool fast_may(const struct transport *transport, cons
 	const struct flight *flight = peer->flight;
 
 	if (peer->address_state != ADDRESS_KNOWN || peer->outgoing != OUTGOING_OPEN ||
-		peer->incoming != INCOMING_OPEN || peer->self || !transport->plain ||
+		peer->incoming != INCOMING_OPEN || !transport->plain ||
 		(flight ? flight->disturbed : stream_over(transport, peer)))
 		return false;
 	return peer->waiting.head && ((uintptr_t)peer->open.head | peer->stop_count) == 0 &&
 	       sender_open(transport, peer) && transport->in_flight < transport->in_flight_shared &&
-	       transport->outbox_count < OUTBOX_FRAMES - OUTBOX_SPARE;
+	       outbox_fits(transport, peer, 1 + OUTBOX_SPARE);
 }
 
 /* Starts messages that wait, as long as all of their data fits in, and there are no more than a
@@ -681,9 +681,13 @@ enum step sender_fast(struct transport *transport, struct peer *peer)
 	acknowledgement_forget(transport, peer);
 	sender_names(transport, peer, &frame);
 	frame_encode_header(&frame, header);
-	encapsulation_write_plain(
-		&transport->encapsulation, header - FRAME_ETHERNET_BYTES, peer->address);
-	outbox_put_bytes(transport, mbuf, FRAME_ETHERNET_BYTES + frame.length);
+	if (likely(!peer->self)) {
+		encapsulation_write_plain(
+			&transport->encapsulation, header - FRAME_ETHERNET_BYTES, peer->address);
+		outbox_put_bytes(transport, mbuf, FRAME_ETHERNET_BYTES + frame.length);
+	} else {
+		outbox_loop(transport, mbuf, FRAME_ETHERNET_BYTES + frame.length);
+	}
 	slot_take(transport, peer->flight, mbuf, frame.psn, frame.length);
 	sender_sent(transport, peer);
 	if (begins)
