@@ -683,7 +683,9 @@ static void nothing_can_be_moved(void **state)
 		written_take();
 		told_take(9 + i, 0);
 	}
-	both_fail(base + BYTES + 1, 0, key, FI_EKEYREJECTED);
+	assert_ok(fi_write(
+		sides[0].ep, NULL, 0, NULL, sides[0].other, base + BYTES + 1, key, &context));
+	failed_take(FI_EKEYREJECTED, FI_RMA | FI_WRITE, &context);
 	target_is_as_it_should_be();
 }
 
