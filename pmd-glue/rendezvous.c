@@ -44,8 +44,7 @@
 #define VAIN_AT_ONCE    4u  /* of these, connections that are refused, or have said nothing yet */
 #define WAKES_AT_ONCE   64u /* of one link */
 
-#define MAGIC   UINT32_C(0x6c6c6148)
-#define VERSION 2u
+#define MAGIC UINT32_C(0x6c6c6148)
 
 enum kind { KIND_HELLO = 1, KIND_ANSWER };
 
@@ -177,7 +176,7 @@ static bool page_make(struct rendezvous *rendezvous)
 static struct hello hello_make(const struct rendezvous *rendezvous, enum kind kind)
 {
 	return (struct hello){.magic = MAGIC,
-		.version = VERSION,
+		.version = RENDEZVOUS_VERSION,
 		.kind = kind,
 		.nid = rendezvous->options.nid,
 		.pid = rendezvous->place.pid,
@@ -253,11 +252,11 @@ static bool parcel_fits(struct rendezvous *rendezvous, const struct parcel *parc
 			rendezvous->place.path);
 		return false;
 	}
-	if (hello->version != VERSION) {
+	if (hello->version != RENDEZVOUS_VERSION) {
 		complain(rendezvous, REFUSED_VERSION,
 			"node: a process in %s speaks version %u and this process version %u, so "
 			"they cannot talk: run both with the same version of Postern",
-			rendezvous->place.path, hello->version, VERSION);
+			rendezvous->place.path, hello->version, RENDEZVOUS_VERSION);
 		return false;
 	}
 	if (parcel->length != sizeof(*hello) || hello->kind != kind || hello->incarnation == 0 ||

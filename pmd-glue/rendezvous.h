@@ -48,6 +48,8 @@
 #include <pmd-glue/place.h>
 
 #define RENDEZVOUS_PID_ANY UINT32_MAX
+/* Of the protocol, and of the layout of the memory that two processes share. */
+#define RENDEZVOUS_VERSION 2u
 
 /* Why other processes were refused, and what failed: X(constant, name). */
 #define RENDEZVOUS_REFUSALS(X)                                                                     \

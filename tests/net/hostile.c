@@ -135,7 +135,7 @@ static int file_make(size_t bytes)
 static void hello_send(int fd, const int *files)
 {
 	struct hello hello = {.magic = MAGIC,
-		.version = 1,
+		.version = RENDEZVOUS_VERSION,
 		.kind = 1,
 		.nid = (uint32_t)setting_number_item(SETTING_NID, 0, 0),
 		.pid = PID,

@@ -30,6 +30,7 @@
 #define HALF_OPEN 16u
 #define LINKS     1024u
 #define MAGIC     UINT32_C(0x6c6c6148)
+#define VERSION   RENDEZVOUS_VERSION
 #define SEALS     (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
 
 /* As the protocol has it. */
@@ -38,7 +39,7 @@ struct hello {
 	uint64_t pair_bytes, incarnation;
 };
 
-static const struct hello good_hello = {MAGIC, 1, 1, NID, 99, FRAME, BYTES, 1};
+static const struct hello good_hello = {MAGIC, VERSION, 1, NID, 99, FRAME, BYTES, 1};
 
 static void raw_send(int fd, const void *bytes, size_t length, const int *fds, unsigned count)
 {
@@ -121,31 +122,32 @@ static void rendezvous_turn__refuses_another_hello(void **state)
 		enum rendezvous_refusal refusal;
 		const char *words;
 	} cases[] = {
-		{{MAGIC + 1, 1, 1, NID, 9, FRAME, BYTES, 1}, sizeof(struct hello), REFUSED_STRANGE,
+		{{MAGIC + 1, VERSION, 1, NID, 9, FRAME, BYTES, 1}, sizeof(struct hello),
+			REFUSED_STRANGE, "does not speak as Postern does"},
+		{{MAGIC, VERSION, 1, NID, 9, FRAME, BYTES, 1}, 4, REFUSED_STRANGE,
 			"does not speak as Postern does"},
-		{{MAGIC, 1, 1, NID, 9, FRAME, BYTES, 1}, 4, REFUSED_STRANGE,
-			"does not speak as Postern does"},
-		{{MAGIC, 2, 1, NID, 9, FRAME, BYTES, 1}, 8, REFUSED_VERSION,
-			"version 2 and this process version 1"},
-		{{MAGIC, 1, 1, NID, 9, FRAME, BYTES, 1}, 16, REFUSED_STRANGE,
+		{{MAGIC, VERSION + 1, 1, NID, 9, FRAME, BYTES, 1}, 8, REFUSED_VERSION,
+			"so they cannot talk"},
+		{{MAGIC, VERSION, 1, NID, 9, FRAME, BYTES, 1}, 16, REFUSED_STRANGE,
 			"breaks the protocol"},
-		{{MAGIC, 1, 2, NID, 9, FRAME, BYTES, 1}, sizeof(struct hello), REFUSED_STRANGE,
-			"breaks the protocol"},
-		{{MAGIC, 1, 1, NID, 9, FRAME, BYTES, 0}, sizeof(struct hello), REFUSED_STRANGE,
-			"breaks the protocol"},
-		{{MAGIC, 1, 1, NID, 1, FRAME, BYTES, 1}, sizeof(struct hello), REFUSED_STRANGE,
-			"claims process id 1"},
-		{{MAGIC, 1, 1, NID, RENDEZVOUS_PID_ANY, FRAME, BYTES, 1}, sizeof(struct hello),
+		{{MAGIC, VERSION, 2, NID, 9, FRAME, BYTES, 1}, sizeof(struct hello),
 			REFUSED_STRANGE, "breaks the protocol"},
-		{{MAGIC, 1, 1, NID + 1, 9, FRAME, BYTES, 1}, sizeof(struct hello), REFUSED_NODE,
-			"process id 9 in "},
-		{{MAGIC, 1, 1, NID + 1, 9, FRAME, BYTES, 1}, sizeof(struct hello), REFUSED_NODE,
+		{{MAGIC, VERSION, 1, NID, 9, FRAME, BYTES, 0}, sizeof(struct hello),
+			REFUSED_STRANGE, "breaks the protocol"},
+		{{MAGIC, VERSION, 1, NID, 1, FRAME, BYTES, 1}, sizeof(struct hello),
+			REFUSED_STRANGE, "claims process id 1"},
+		{{MAGIC, VERSION, 1, NID, RENDEZVOUS_PID_ANY, FRAME, BYTES, 1},
+			sizeof(struct hello), REFUSED_STRANGE, "breaks the protocol"},
+		{{MAGIC, VERSION, 1, NID + 1, 9, FRAME, BYTES, 1}, sizeof(struct hello),
+			REFUSED_NODE, "process id 9 in "},
+		{{MAGIC, VERSION, 1, NID + 1, 9, FRAME, BYTES, 1}, sizeof(struct hello),
+			REFUSED_NODE,
 			"has node id 8 and this process 7, so they cannot talk: give both the "
 			"same PTL_NID"},
-		{{MAGIC, 1, 1, NID, 9, FRAME + 1, BYTES, 1}, sizeof(struct hello), REFUSED_SIZE,
-			"frames of 9001 bytes and this process of 9000"},
-		{{MAGIC, 1, 1, NID, 9, FRAME, BYTES + 1, 1}, sizeof(struct hello), REFUSED_VERSION,
-			"shares 65537 bytes and this process 65536"},
+		{{MAGIC, VERSION, 1, NID, 9, FRAME + 1, BYTES, 1}, sizeof(struct hello),
+			REFUSED_SIZE, "frames of 9001 bytes and this process of 9000"},
+		{{MAGIC, VERSION, 1, NID, 9, FRAME, BYTES + 1, 1}, sizeof(struct hello),
+			REFUSED_VERSION, "shares 65537 bytes and this process 65536"},
 	};
 
 	(void)state;
