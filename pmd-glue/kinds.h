@@ -8,6 +8,8 @@
 #include <base/port.h>
 
 #define FRAME_HEADER 14u /* an Ethernet header */
+#define TAG_AT       12u /* where an 802.1Q tag stands in a frame */
+#define TAG          4u  /* and its bytes */
 /* for devices without a limit: a jumbo frame with room for headers */
 #define FRAME_DEFAULT 9216u
 #define FRAME_MAX     (PORT_MTU_MAX + FRAME_HEADER)

@@ -28,7 +28,6 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <inttypes.h>
-#include <linux/filter.h>
 #include <linux/if_ether.h>
 #include <linux/if_packet.h>
 #include <linux/sockios.h>
@@ -57,6 +56,7 @@
 #include <pmd-glue/kernel.h>
 #include <pmd-glue/kinds.h>
 #include <pmd-glue/pool.h>
+#include <pmd-glue/program.h>
 
 #ifndef VIRTIO_NET_HDR_GSO_UDP_L4
 #define VIRTIO_NET_HDR_GSO_UDP_L4 5 /* since Linux 6.2 */
@@ -81,8 +81,6 @@
 /* bytes of a message, from the Ethernet header on: longer ones the kernel splits before it hands
  * them to any device */
 #define MESSAGE_MAX UINT16_MAX
-#define TAG         4u /* bytes of an 802.1Q tag */
-#define TAG_AT      12u
 #define UDP_HEADERS (sizeof(struct rte_ipv4_hdr) + sizeof(struct rte_udp_hdr))
 #define HEADERS_MAX (FRAME_HEADER + TAG + UDP_HEADERS)
 #define VNET        sizeof(struct virtio_net_hdr)
@@ -665,76 +663,6 @@ static uint16_t packet_receive(struct port *port, struct rte_mbuf **frames, uint
 
 /* --- whom frames are for --- */
 
-#define JUMP_DROP   254u
-#define JUMP_ACCEPT 253u
-
-struct program {
-	struct sock_filter code[32];
-	unsigned count;
-};
-
-static void program_add(
-	struct program *program, uint16_t code, uint32_t operand, unsigned yes, unsigned no)
-{
-	program->code[program->count++] =
-		(struct sock_filter){code, (uint8_t)yes, (uint8_t)no, operand};
-}
-
-static void program_load(struct program *program, uint16_t size_and_mode, uint32_t at)
-{
-	program_add(program, BPF_LD | size_and_mode, at, 0, 0);
-}
-
-static void program_jump(struct program *program, uint32_t value, unsigned yes, unsigned no)
-{
-	program_add(program, BPF_JMP | BPF_JEQ | BPF_K, value, yes, no);
-}
-
-static void program_require(struct program *program, uint32_t value)
-{
-	program_jump(program, value, 0, JUMP_DROP);
-}
-
-/* Frames that others on this interface send, as they leave: those for this host are for us as
- * well. */
-static void program_outgoing(struct program *program, const uint8_t *own)
-{
-	program_load(program, BPF_W | BPF_ABS, (uint32_t)(SKF_AD_OFF + SKF_AD_PKTTYPE));
-	program_jump(program, PACKET_OTHERHOST, JUMP_DROP, 0);
-	program_jump(program, PACKET_OUTGOING, 0, 6);
-	program_load(program, BPF_B | BPF_ABS, 0);
-	program_add(program, BPF_JMP | BPF_JSET | BPF_K, 1, 4, 0);
-	program_load(program, BPF_H | BPF_ABS, 0);
-	program_require(program, (uint32_t)own[0] << 8 | own[1]);
-	program_load(program, BPF_W | BPF_ABS, 2);
-	program_require(program,
-		(uint32_t)own[2] << 24 | (uint32_t)own[3] << 16 | (uint32_t)own[4] << 8 | own[5]);
-}
-
-/* The EtherType; X is then the bytes of a tag that stands before it. */
-static void program_type(struct program *program)
-{
-	program_add(program, BPF_LDX | BPF_W | BPF_IMM, 0, 0, 0);
-	program_load(program, BPF_H | BPF_ABS, TAG_AT);
-	program_jump(program, ETH_P_8021Q, 0, 2);
-	program_add(program, BPF_LDX | BPF_W | BPF_IMM, TAG, 0, 0);
-	program_load(program, BPF_H | BPF_ABS, TAG_AT + TAG);
-}
-
-static void program_finish(struct program *program)
-{
-	unsigned accept = program->count, drop = accept + 1;
-	program_add(program, BPF_RET | BPF_K, UINT32_MAX, 0, 0);
-	program_add(program, BPF_RET | BPF_K, 0, 0, 0);
-	for (unsigned n = 0; n < accept; n++) {
-		struct sock_filter *code = &program->code[n];
-		if (code->jt >= JUMP_ACCEPT)
-			code->jt = (uint8_t)((code->jt == JUMP_DROP ? drop : accept) - n - 1);
-		if (code->jf >= JUMP_ACCEPT)
-			code->jf = (uint8_t)((code->jf == JUMP_DROP ? drop : accept) - n - 1);
-	}
-}
-
 /* Do packet sockets receive joined datagrams? Before Linux 6.2 they lose them. */
 static bool kernel_joins(void)
 {
@@ -776,44 +704,17 @@ static void sink_open(struct packet *packet, uint16_t udp_port)
 	packet->sink = -1;
 }
 
-static uint32_t key_word(const uint8_t *key)
-{
-	return (uint32_t)key[0] << 24 | (uint32_t)key[1] << 16 | (uint32_t)key[2] << 8 | key[3];
-}
-
 static void packet_select(struct port *port, const struct port_selection *wanted)
 {
 	struct packet *packet = (struct packet *)port;
-	struct program program = {.count = 0};
+	struct program program;
 	struct sock_fprog filter;
-	const uint8_t *key = wanted->key;
 	int on = 1;
 	packet->key_at = wanted->at - FRAME_HEADER;
 	packet->key_bytes = sizeof(wanted->key);
 	if (wanted->udp_port != 0)
 		sink_open(packet, wanted->udp_port);
-	program_outgoing(&program, port->address);
-	program_type(&program);
-	if (wanted->udp_port != 0)
-		program_jump(&program, ETH_P_ARP, JUMP_ACCEPT, 0);
-	program_require(&program, wanted->ethertype);
-	if (wanted->udp_port != 0) {
-		program_load(&program, BPF_B | BPF_IND,
-			FRAME_HEADER + (uint32_t)offsetof(struct rte_ipv4_hdr, next_proto_id));
-		program_require(&program, IPPROTO_UDP);
-		program_load(&program, BPF_H | BPF_IND,
-			FRAME_HEADER + (uint32_t)(sizeof(struct rte_ipv4_hdr) +
-						  offsetof(struct rte_udp_hdr, dst_port)));
-		program_require(&program, wanted->udp_port);
-	}
-	program_load(&program, BPF_W | BPF_IND, wanted->at);
-	program_jump(&program, key_word(key), 1, 0);
-	program_require(&program, PORT_ANY_NODE);
-	if (!wanted->any_process) {
-		program_load(&program, BPF_W | BPF_IND, wanted->at + 4);
-		program_require(&program, key_word(key + 4));
-	}
-	program_finish(&program);
+	program_select(&program, port->address, wanted);
 	filter = (struct sock_fprog){(unsigned short)program.count, program.code};
 	if (setsockopt(packet->socket, SOL_SOCKET, SO_ATTACH_FILTER, &filter, sizeof(filter)) != 0)
 		log_warning("%s: the kernel takes no filter (%s), so this process looks at all "

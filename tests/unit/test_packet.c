@@ -2,7 +2,7 @@
 /* test_packet.c - tests of pmd-glue/packet.c, over a veth pair in a network namespace that ends
  * with this process.
  *
- * Covers: pmd-glue/packet.c, pmd-glue/kernel.c, pmd-glue/xdp.c.
+ * Covers: pmd-glue/packet.c, pmd-glue/program.c, pmd-glue/kernel.c, pmd-glue/xdp.c.
  */
 #include "../nap.h"
 #include "glue_fixture.h"
