@@ -126,7 +126,7 @@ static int client_connect(const struct rendezvous *rendezvous)
 static void client_say(int client, unsigned number, struct script *script)
 {
 	const struct hello hello = {.magic = UINT32_C(0x6c6c6148),
-		.version = 1,
+		.version = RENDEZVOUS_VERSION,
 		.kind = 1,
 		.nid = 7,
 		.pid = OWN_PID - 2 + number,
