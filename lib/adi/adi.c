@@ -509,7 +509,8 @@ static void words_settle(void)
 	uint64_t pending, since = now();
 
 	while ((pending = messages_pending(adi.messages)) != 0 && now() - since < SETTLE_TIME) {
-		(void)messages_wait(adi.messages, nothing_pends, NULL, SAY_INTERVAL);
+		/* The end of a message that needed no answer wakes nobody. */
+		(void)messages_wait(adi.messages, nothing_pends, NULL, MILLISECOND);
 		if (messages_pending(adi.messages) != pending)
 			since = now();
 	}

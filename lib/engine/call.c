@@ -13,14 +13,14 @@
  *     that is gone, or does not know the call, fails it.
  * C3. Of a store or an atomic that fails one event tells: SEND, or ACK if SEND is not wanted. Both
  *     count. Of a fetch both SEND and REPLY tell. A store that wants an outcome has one instead of
- *     an ACK, whatever becomes of it; one that wants no answer has it when it was delivered.
+ *     an ACK, whatever becomes of it.
  * C4. Memory that is not there fails a call with TIER_FAULT: SEND, before anything is sent, where
  *     data would come from it; REPLY, where they would go to it. A request of up to COPIED_MAX
  *     bytes is sent from a copy. A longer one becomes void when memory goes while it is under way:
  *     SEND tells of it, and the target's event, if the request had begun there.
  * C5. A fetch has two regions, which may be one: SEND is the one's whose data it brings, REPLY the
  *     one's that its answer goes to. It is pending at both.
- * C6. A refusal of a store that wanted no answer is an ACK without a user, from the process that
+ * C6. A refusal of a letter (letters.h) is an ACK without a user, from the process that
  *     refuses, with the cookie that it refuses as its value. One is lost if there is no place for
  *     its event: the next store is refused, too.
  */
@@ -124,8 +124,7 @@ static ALWAYS_INLINE void call_start(struct space *space, const struct move *mov
 	operation->region = region;
 	operation->peer = move->to;
 	operation->requested = true;
-	operation->acknowledge =
-		loads || (line->want != WANT_NOTHING && line->want != WANT_DELIVERY);
+	operation->acknowledge = loads || line->want != WANT_NOTHING;
 	operation->call = (struct call_state){
 		.user = line->user,
 		.local = line->local,
@@ -144,9 +143,7 @@ static ALWAYS_INLINE void call_start(struct space *space, const struct move *mov
 		header.requested = line->length;
 		operation->message.memory = map_of_piece(NULL, 0);
 	}
-	if (line->want == WANT_DELIVERY) {
-		header.detail = MESSAGE_REFUSALS;
-	} else if (operation->acknowledge) {
+	if (operation->acknowledge) {
 		header.operation = operation_name(operation);
 		/* A request without a name has no record, so most puts pay nothing for it. */
 		if (trace_wanted())
@@ -252,8 +249,6 @@ static inline void call_over(struct operation *operation)
 	if (attachment_of(space, region)->counts & TIER_BIT(TIER_SEND) ||
 		tier_wanted(region, TIER_SEND, TIER_OK))
 		call_sent(operation, TIER_OK);
-	if (operation->call.want == WANT_DELIVERY)
-		outcome_answered(space, region, &operation->call);
 	region->pending--;
 	tiers_leave(space, region);
 	operation_free(space->engine, operation);

@@ -32,7 +32,9 @@ enum command_kind {
 	/* posted; entry, region and attachment of this index are filled in; to portal. other: 1: to
 	 * the head of its list */
 	COMMAND_APPEND,
-	COMMAND_RECEIVE, /* posted; to a space of two-sided messages (letters.h) */
+	/* These two to a space of two-sided messages (letters.h). */
+	COMMAND_RECEIVE, /* posted */
+	COMMAND_LETTER,  /* posted; its data follow from the second line on */
 	/* posted; 2 to 4 lines: a COMMAND_CALL, COUNTER_SET, COUNTER_ADD, WITHDRAW or ASK of
 	 * `lines` lines begins at the second one, and is carried out when the sum of the counter of
 	 * this index and generation has reached `other`. One that has an answer gives none */
@@ -169,6 +171,12 @@ struct ask_line {
 };
 static_assert(sizeof(struct ask_line) <= RING_BYTES, "one line");
 
+/* Lines of a COMMAND_LETTER with so many bytes of data. */
+static inline unsigned letter_lines(uint32_t length)
+{
+	return 1 + (length + RING_BYTES - 1) / RING_BYTES;
+}
+
 /* Lines of an answered command. */
 static inline unsigned command_lines(uint8_t kind)
 {
@@ -180,10 +188,8 @@ enum call_want {
 	WANT_NOTHING,
 	WANT_EVENT, /* and a count */
 	WANT_COUNT,
-	WANT_END,     /* a count of messages, whatever the counter counts */
-	WANT_OUTCOME, /* `user` is a struct outcome (outcome.h), which is told instead */
-	/* the same, as soon as the store has been delivered: no answer is asked for */
-	WANT_DELIVERY
+	WANT_END,    /* a count of messages, whatever the counter counts */
+	WANT_OUTCOME /* `user` is a struct outcome (outcome.h), which is told instead */
 };
 
 struct command {
@@ -199,8 +205,11 @@ struct command {
 		uint8_t update;      /* REGION_UPDATE: reply.after is to be applied */
 		uint8_t lines;       /* TRIGGER: of the command that it keeps */
 	};
-	uint8_t space;  /* number; of the objects that the command names */
-	uint32_t reply; /* slot, for answered commands */
+	uint8_t space; /* number; of the objects that the command names */
+	union {
+		uint32_t reply;  /* slot, for answered commands */
+		uint32_t length; /* LETTER: bytes of its data, COPIED_MAX at most */
+	};
 	union {
 		struct move move; /* PUT, GET */
 		struct {
@@ -220,6 +229,15 @@ struct command {
 			uint32_t peer;    /* rank, or UINT32_MAX: any */
 			uint32_t portal;
 		} receive;
+		struct {
+			uint64_t dispatch; /* address of a struct dispatch */
+			struct process to;
+			uint32_t portal;
+			uint32_t cookie;
+			uint64_t match_bits;
+			uint64_t value;
+			uint64_t offset;
+		} letter;
 		struct {
 			uint32_t index;
 			uint32_t generation;

@@ -201,6 +201,9 @@ static void command_tiers(struct space *space, const struct command *command)
 		tiers_append(space, command);
 	else if (command->kind == COMMAND_RECEIVE && space->two_sided)
 		letters_post(space, command);
+	else if (command->kind == COMMAND_LETTER && space->two_sided)
+		letters_send(space, command,
+			((const struct long_command *)(const void *)command)->further);
 	else if (command->kind == COMMAND_TRIGGER)
 		triggered_keep(space, (const struct long_command *)(const void *)command);
 	else
@@ -236,6 +239,7 @@ static void command_space(struct space *space, const struct command *command)
 	case COMMAND_CALL:
 	case COMMAND_APPEND:
 	case COMMAND_RECEIVE:
+	case COMMAND_LETTER:
 	case COMMAND_TRIGGER:
 		if (space->kind == SPACE_TIERS)
 			command_tiers(space, command);
@@ -564,10 +568,23 @@ bool engine_receive(struct engine *engine, uint32_t number, const struct command
 	return true;
 }
 
+bool engine_letter(
+	struct engine *engine, uint32_t number, const struct command *letter, const void *data)
+{
+	owner_check(&engine->owner);
+	if (engine_posted(engine) || !operation_reserve(engine, 1))
+		return false;
+	engine_count(engine, commands);
+	engine_announce(engine);
+	letters_send(engine->spaces[number], letter, data);
+	push(engine);
+	return true;
+}
+
 bool engine_execute(struct engine *engine, const struct command *command)
 {
 	bool begins = command->kind == COMMAND_PUT || command->kind == COMMAND_GET ||
-		      command->kind == COMMAND_CALL;
+		      command->kind == COMMAND_CALL || command->kind == COMMAND_LETTER;
 
 	owner_check(&engine->owner);
 	/* The caller may wait for work that a look has put off: a descriptor is in use until an

@@ -111,6 +111,10 @@ bool engine_append(struct engine *engine, uint32_t space, const struct command *
 /* The same for a COMMAND_RECEIVE. */
 bool engine_receive(struct engine *engine, uint32_t space, const struct command *receive)
 	CORE_API(engine_receive);
+/* The same for a COMMAND_LETTER with these data. Returns false also if there is no operation left.
+ */
+bool engine_letter(struct engine *engine, uint32_t space, const struct command *letter,
+	const void *data) CORE_API(engine_letter);
 /* ns until engine_poll() must run again if no frame and no command comes. */
 uint64_t engine_deadline(const struct engine *engine);
 /* Takes the commands that are there, and then transport_await(). */

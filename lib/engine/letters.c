@@ -110,6 +110,63 @@ enum answer letters_withdraw(struct space *space, const struct command *command)
 	return ANSWER_OK;
 }
 
+/* --- letters */
+
+/* The end of a receive, or of letters to a peer. */
+static inline void letter_end(
+	struct space *space, uint32_t portal, struct outcome *outcome, enum tier_verdict verdict)
+{
+	const struct tier_portal *state = &space->portals[portal];
+	struct queue *queue = queue_alive(state->logs, state->queue);
+
+	if (!queue || space->closing)
+		return;
+	outcome->verdict = (uint8_t)verdict;
+	outcome_publish(space, queue, outcome);
+}
+
+void letters_send(struct space *space, const struct command *command, const void *data)
+{
+	const uint32_t length = command->length <= COPIED_MAX ? command->length : COPIED_MAX;
+	struct operation *operation = operation_begin(space->engine, OPERATION_LETTER);
+	const struct map memory = map_of_piece(data, length);
+	const struct message_header header = {
+		.kind = MESSAGE_STORE,
+		.space = space->number,
+		.detail = MESSAGE_REFUSALS,
+		.uid = space->uid,
+		.portal = command->letter.portal,
+		.cookie = command->letter.cookie,
+		.match_bits = command->letter.match_bits,
+		.value = command->letter.value,
+		.offset = command->letter.offset,
+	};
+
+	operation->space = space;
+	operation->peer = command->letter.to;
+	operation->dispatch = (struct dispatch *)(uintptr_t)command->letter.dispatch;
+	(void)map_copy_out(&memory, 0, operation->copied, length);
+	operation->message.memory = map_of_piece(operation->copied, length);
+	PROBE(put, operation, operation->peer.nid, operation->peer.pid, header.portal,
+		header.match_bits, length);
+	outgoing_send(space->engine, operation, &header);
+}
+
+void letter_lose(struct operation *operation, enum transport_fail why)
+{
+	struct dispatch *dispatch = operation->dispatch;
+	struct space *space = operation->space;
+	const bool gone = why == TRANSPORT_RESTARTED || why == TRANSPORT_ABSENT;
+
+	if (atomic_load_explicit(&dispatch->told, memory_order_acquire))
+		return;
+	atomic_store_explicit(&dispatch->told, true, memory_order_relaxed);
+	letter_end(space,
+		(uint32_t)word_read(
+			operation->message.header, offsetof(struct message_header, portal)),
+		&dispatch->lost, gone ? TIER_CLOSED : verdict_of(why));
+}
+
 /* --- messages */
 
 /* What a message has found. */
@@ -179,19 +236,6 @@ static inline void outcome_fill(
 	outcome->value = header->value;
 	outcome->requested = header->requested;
 	outcome->offset = header->offset;
-}
-
-/* The end of a receive. */
-static inline void letter_end(
-	struct space *space, uint32_t portal, struct outcome *outcome, enum tier_verdict verdict)
-{
-	const struct tier_portal *state = &space->portals[portal];
-	struct queue *queue = queue_alive(state->logs, state->queue);
-
-	if (!queue || space->closing)
-		return;
-	outcome->verdict = (uint8_t)verdict;
-	outcome_publish(space, queue, outcome);
 }
 
 /* Tells a sender that asked for it. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* letters.h - posted receives of two-sided messages (space_options.two_sided), and the messages
- * that they get.
+/* letters.h - two-sided messages (space_options.two_sided): posted receives, the messages that they
+ * get, and letters, which are short messages that want no answer.
  *
  * A receive is no entry of the program's: it takes one message, its end is an outcome (outcome.h),
  * and nothing but that names it. So it has neither gate nor region nor attachment, but a place,
@@ -13,6 +13,15 @@
  * L2. A place is free before the outcome of its receive is published, and before the answer to the
  *     command that takes the receive back. A program that counts its receives knows how many
  *     places are left.
+ *
+ * A letter is a store without a name, of at most COPIED_MAX bytes, whose data is in its operation:
+ * nothing of it is the program's when its command has been posted, and its end is no event.
+ *
+ * L3. The ends of a program's letters to a peer are counted in its struct dispatch. The first that
+ *     is not delivered is told by an outcome; those behind it are not delivered either, so nothing
+ *     is told again before the program has heard of it. The outcome is in the list before the end
+ *     is counted: when all have ended, and no outcome is to be read, the object is the program's.
+ * L4. A process that refuses a letter says so (MESSAGE_REFUSALS; call.c, C6).
  */
 #ifndef ENGINE_LETTERS_H
 #define ENGINE_LETTERS_H
@@ -27,6 +36,30 @@ void letters_close(struct space *space);
 bool letters_post(struct space *space, const struct command *command);
 /* COMMAND_RECEIVE_WITHDRAW: OK; GONE, it has a message. */
 enum answer letters_withdraw(struct space *space, const struct command *command);
+
+/* COMMAND_LETTER, for which there is an operation. */
+void letters_send(struct space *space, const struct command *command, const void *data);
+/* One was not delivered. */
+void letter_lose(struct operation *operation, enum transport_fail why);
+/* The poll core alone writes the count. */
+static inline void letter_count(_Atomic uint64_t *count)
+{
+	atomic_store_explicit(
+		count, atomic_load_explicit(count, memory_order_relaxed) + 1, memory_order_release);
+}
+
+/* The transport is done with one. */
+static inline void letter_done(struct operation *operation, enum transport_fail why)
+{
+	struct dispatch *dispatch = operation->dispatch;
+	struct space *space = operation->space;
+
+	if (__builtin_expect(why != TRANSPORT_OK, 0))
+		letter_lose(operation, why);
+	letter_count(&dispatch->ended);
+	letter_count(dispatch->all);
+	operation_free(space->engine, operation);
+}
 
 /* A store to a space of two-sided messages: what no receive takes is for tiers.h. */
 void letters_store(struct space *space, struct process from, const struct message_header *header,

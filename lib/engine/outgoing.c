@@ -23,6 +23,7 @@
 #include <string.h>
 
 #include <engine/call.h>
+#include <engine/letters.h>
 #include <engine/logging.h>
 #include <engine/tiers.h>
 #include <engine/triggered.h>
@@ -383,6 +384,8 @@ void outgoing_done(void *context, struct message *message, enum transport_fail w
 	} else if (operation->kind == OPERATION_CALL) {
 		call_done(operation, why);
 		triggered_settle(engine);
+	} else if (operation->kind == OPERATION_LETTER) {
+		letter_done(operation, why);
 	} else {
 		message_done(engine, operation, why);
 		triggered_settle(engine);

@@ -400,6 +400,14 @@ struct outcome {
 	struct outcome *next;
 };
 
+/* Messages to a peer that nobody answers, in memory of the program's: letters.h. */
+struct dispatch {
+	struct outcome lost;    /* told once: one was not delivered */
+	_Atomic bool told;      /* `lost` is in the list; its reader clears this */
+	_Atomic uint64_t ended; /* so many have been delivered, or will not be; the poll core's */
+	_Atomic uint64_t *all;  /* the same of all peers of the program */
+};
+
 /* An event queue. Positions count events stored, through all lives of the queue; an event's slot is
  * its position modulo their number, but the END of a pair is in the slot of its START. tail -
  * position of the next event to take never exceeds count. */

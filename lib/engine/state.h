@@ -39,6 +39,7 @@ enum operation_kind {
 	OPERATION_RECEIVE, /* target: a put being placed */
 	OPERATION_SERVE,   /* target: a get, its reply on its way */
 	OPERATION_CALL,    /* initiator: call.c; from the command until its last event */
+	OPERATION_LETTER,  /* initiator: letters.h; from the command until the peer has it */
 	OPERATION_NOTICE,  /* target: an acknowledgement or a refusal on its way */
 	OPERATION_ANSWER   /* target: an answer on its way whose data it owns */
 };
@@ -86,7 +87,8 @@ struct operation {
 	struct space *space; /* of all but a NOTICE and an ANSWER */
 	struct region *region;
 	struct call_state call; /* CALL */
-	/* CALL: data of a request that came with its command. ANSWER: its own, if no more */
+	/* CALL: data of a request that came with its command. LETTER: its data. ANSWER: its own, if
+	 * no more */
 	uint8_t copied[COPIED_MAX];
 	uint64_t queue;         /* handle that the region had when it began */
 	struct queue *logs;     /* what that names */
@@ -100,7 +102,10 @@ struct operation {
 	struct link link;        /* SERVE, GET, PUT: in engine.serving, .waiting, .sending */
 	struct operation *next;  /* PUT: in engine.begun. NOTICE: in engine.late */
 	uint32_t kept;           /* RECEIVE, SERVE, SPACE_TIERS: its header, or KEPT_NONE */
-	struct outcome *receive; /* RECEIVE without a region: letters.h */
+	union {
+		struct outcome *receive;   /* RECEIVE without a region: letters.h */
+		struct dispatch *dispatch; /* LETTER */
+	};
 };
 
 /* Data that an event with TIER_LENT tells of (unexpected.h, U6): the program's until it says that

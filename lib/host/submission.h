@@ -18,6 +18,8 @@
 #ifndef HOST_SUBMISSION_H
 #define HOST_SUBMISSION_H
 
+#include <string.h>
+
 #include <base/core.h>
 #include <engine/command.h>
 #include <engine/segment.h>
@@ -65,7 +67,11 @@ static inline bool submission_begin(const struct submission *submission, const s
 void submission_post(const struct submission *submission, struct command *command)
 	CORE_API(submission_post);
 
-/* The same for a COMMAND_APPEND to a space with tiers, which this thread carries out if it can. */
+/* The same for a command of 1 to RING_LINES lines. */
+void submission_post_lines(const struct submission *submission, struct long_command *command,
+	unsigned lines) CORE_API(submission_post_lines);
+
+/* Posts a COMMAND_APPEND to a space with tiers, which this thread carries out if it can. */
 static inline void submission_append(const struct submission *submission, struct command *append)
 {
 	struct progress *progress = submission->progress;
@@ -93,9 +99,25 @@ static inline void submission_receive(const struct submission *submission, struc
 		submission_post(submission, receive);
 }
 
-/* The same for a command of 1 to RING_LINES lines. */
-void submission_post_lines(const struct submission *submission, struct long_command *command,
-	unsigned lines) CORE_API(submission_post_lines);
+/* The same for a COMMAND_LETTER, with its data. */
+static inline void submission_letter(
+	const struct submission *submission, const struct command *letter, const void *data)
+{
+	struct progress *progress = submission->progress;
+	struct long_command command; /* lines are written as far as they are used */
+	bool done = false;
+
+	if (progress && progress_take(progress)) {
+		done = engine_letter(progress->engine, submission->space, letter, data); /* S2 */
+		progress_leave(progress);
+	}
+	if (done)
+		return;
+	command.command = *letter;
+	if (letter->length > 0)
+		memcpy(command.further, data, letter->length);
+	submission_post_lines(submission, &command, letter_lines(letter->length));
+}
 
 /* Sends a command with a reply slot (of its own choice) and waits for the answer.
  * after, before: of COMMAND_REGION_UPDATE, either may be NULL; before is written when the

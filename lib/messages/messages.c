@@ -133,7 +133,7 @@ static bool region_make(struct messages *messages, const struct map_vector *vect
 void call_post(
 	struct messages *messages, struct move *move, const struct call_line *line, uint32_t peer)
 {
-	move->to = messages->options.peers ? messages->options.peers[peer] : messages->map[peer];
+	move->to = process_of_peer(messages, peer);
 	move->cookie = messages->peers[peer].self;
 	if (move->region == 0) {
 		move->region = messages->region;
@@ -545,6 +545,8 @@ static void outcome_handle(struct messages *messages, struct outcome *outcome)
 		slot_acknowledged(messages, item);
 	} else if (outcome->kind == ITEM_SEND) {
 		send_acknowledged(messages, item);
+	} else if (outcome->kind == ITEM_DISPATCH) {
+		dispatch_lost(messages, item);
 	} else {
 		messages->told_of++;
 		receive_placed(messages, item);
@@ -667,7 +669,7 @@ bool messages_is_late(const struct messages *messages)
 
 uint64_t messages_pending(const struct messages *messages)
 {
-	return messages->pending;
+	return messages->pending + letters_under_way(messages);
 }
 
 struct await {

@@ -18,7 +18,7 @@
  *     or is linked. So messages of one sender match in the order in which they were sent.
  * M2. A message of at most `eager` bytes is copied to a slot before it is sent, and if it is not
  *     synchronous it is done then. Slots belong to one peer, and only this peer can read them.
- * M3. A slot (but see M12), or the buffer of a longer message, is free when the target has said
+ * M3. A slot, or the buffer of a longer message, is free when the target has said
  *     (ACK) where the message is, and has fetched it if it was not placed as a whole or is
  *     synchronous. A fetch of no bytes tells the sender of a kept synchronous message that it was
  *     received; a fetch that is made only to show its data says that of itself, and frees nothing.
@@ -67,11 +67,11 @@
  *
  * M12. A message of at most COPIED_MAX bytes, whose sender waits for neither a receive nor its
  *     delivery, is sent without an answer while less than a quarter of its sender's share is in
- *     use. It counts as kept until the receiver tells that it has taken it, also if it was placed;
- *     its slot is free when it was delivered. The receiver keeps its data with the header when
- *     blocks are full. What goes beyond is answered, so a program that makes no calls stops nobody:
- *     three quarters of a share, of which the receiver may owe a quarter, still make it larger. A
- *     refusal is told without being asked for.
+ *     use. It counts as kept until the receiver tells that it has taken it, also if it was placed.
+ *     The receiver keeps its data with the header when blocks are full. What goes beyond is
+ *     answered, so a program that makes no calls stops nobody: three quarters of a share, of which
+ *     the receiver may owe a quarter, still make it larger. A refusal is told without being asked
+ *     for. Such a message has no slot: it is the poll core's when it was sent (engine/letters.h).
  */
 #ifndef MESSAGES_MESSAGES_H
 #define MESSAGES_MESSAGES_H
@@ -109,6 +109,7 @@ enum messages_kind {
 	ITEM_TAKEN,      /* struct unexpected, of messages_take() */
 	ITEM_MANY,       /* struct transfer, a receive for many messages */
 	ITEM_PART,       /* struct part, one of them */
+	ITEM_DISPATCH,   /* struct peer: letters to it */
 	ITEM_PROBE
 };
 
@@ -376,7 +377,8 @@ bool messages_wait(
 bool messages_has_news(const struct messages *messages);
 /* Does messages_progress() have to be called soon, whatever happens? A fetch was refused. */
 bool messages_is_late(const struct messages *messages);
-/* How many messages a peer has not acknowledged, or not fetched, yet. */
+/* How many messages a peer has not acknowledged, or not fetched, yet. The end of one that needed no
+ * answer (M12) is seen by a look: it wakes no thread. */
 uint64_t messages_pending(const struct messages *messages);
 /* Has a peer messages that it has not acknowledged, or may fetch? */
 bool messages_is_owed(const struct messages *messages, uint32_t peer);

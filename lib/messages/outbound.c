@@ -101,7 +101,10 @@ void chunks_retire(struct messages *messages)
 
 bool sends_ended(const struct peer *peer)
 {
-	return !peer->chunks && peer->flying == 0 && !peer->blocked && list_empty(&peer->begun) &&
+	/* Acquire: L3. */
+	return atomic_load_explicit(&peer->dispatch.ended, memory_order_acquire) == peer->letters &&
+	       !atomic_load_explicit(&peer->dispatch.told, memory_order_relaxed) && !peer->chunks &&
+	       peer->flying == 0 && !peer->blocked && list_empty(&peer->begun) &&
 	       !peer->tell.busy && !peer->alive.busy;
 }
 
@@ -147,7 +150,7 @@ static void send_settle(
 }
 
 static void store_post(struct messages *messages, struct transfer *message, uint64_t value,
-	const void *data, const void *item, enum call_want want)
+	const void *data, const void *item)
 {
 	struct move move = {.portal = class_portal(message->class),
 		.match_bits = message->bits,
@@ -157,7 +160,7 @@ static void store_post(struct messages *messages, struct transfer *message, uint
 		.length = message->length,
 		.user = item_name(item),
 		.message = MESSAGE_STORE,
-		.want = (uint8_t)want};
+		.want = WANT_OUTCOME};
 
 	messages->peers[message->peer].flying++;
 	messages->flying++;
@@ -176,8 +179,48 @@ static bool needs_answer(const struct messages *messages, const struct transfer 
 	const struct peer *to = &messages->peers[message->peer];
 
 	return message->synchronous || message->late || message->length > COPIED_MAX ||
-	       messages->share < UNANSWERED_LEAST || share_used(to) >= (int64_t)(to->share / 4) ||
-	       trace_wanted();
+	       message->length > messages->options.eager || messages->share < UNANSWERED_LEAST ||
+	       share_used(to) >= (int64_t)(to->share / 4) || trace_wanted();
+}
+
+/* M12 */
+static void letter_start(struct messages *messages, struct transfer *message)
+{
+	struct peer *to = &messages->peers[message->peer];
+	struct command letter = {.kind = COMMAND_LETTER, .length = (uint32_t)message->length};
+	const void *data = message->buffer;
+	char gathered[COPIED_MAX];
+
+	if (message->vector) {
+		map_vector_copy_out(message->vector, 0, gathered, message->length);
+		data = gathered;
+	}
+	letter.letter.dispatch = (uintptr_t)&to->dispatch;
+	letter.letter.to = process_of_peer(messages, message->peer);
+	letter.letter.portal = class_portal(message->class);
+	letter.letter.cookie = to->self;
+	letter.letter.match_bits = message->bits;
+	letter.letter.value = message->marked ? VALUE_MARKED : 0;
+	letter.letter.offset = message->data;
+	to->letters++;
+	to->kept++;
+	messages->letters++;
+	submission_letter(&messages->visit.interface->submission, &letter, data);
+	messages_finish(messages, message, TRANSFER_DONE);
+}
+
+void dispatch_lost(struct messages *messages, struct peer *peer)
+{
+	const enum tier_verdict verdict = peer->dispatch.lost.verdict;
+
+	atomic_store_explicit(&peer->dispatch.told, false, memory_order_release);
+	peer_lose(messages, (uint32_t)(peer - messages->peers), verdict);
+}
+
+uint64_t letters_under_way(const struct messages *messages)
+{
+	return messages->letters -
+	       atomic_load_explicit(&messages->letters_ended, memory_order_acquire);
 }
 
 static bool short_start(struct messages *messages, struct transfer *message)
@@ -200,11 +243,8 @@ static bool short_start(struct messages *messages, struct transfer *message)
 	slot->length = message->length;
 	slot->synchronous = message->synchronous;
 	slot->message = message->synchronous || message->late ? message : NULL;
-	slot->unanswered = !needs_answer(messages, message);
-	if (!slot->unanswered)
-		value |= (uint64_t)chunk->name << 32 | slot->index * chunk->room;
-	store_post(messages, message, value, data, slot,
-		slot->unanswered ? WANT_DELIVERY : WANT_OUTCOME);
+	value |= (uint64_t)chunk->name << 32 | slot->index * chunk->room;
+	store_post(messages, message, value, data, slot);
 	if (!slot->message)
 		messages_finish(messages, message, TRANSFER_DONE);
 	return true;
@@ -237,7 +277,7 @@ static bool long_start(struct messages *messages, struct transfer *message)
 	message->acknowledged = message->kept = message->fetched = false;
 	store_post(messages, message,
 		(message->synchronous ? VALUE_SYNCHRONOUS : 0) | (uint64_t)name << 32,
-		message->buffer, message, WANT_OUTCOME);
+		message->buffer, message);
 	return true;
 }
 
@@ -249,6 +289,10 @@ static bool send_start(struct messages *messages, struct transfer *message)
 	if (!peer->joined || messages->flying >= SENDS_MAX ||
 		share_used(peer) >= (int64_t)peer->share)
 		return false;
+	if (!needs_answer(messages, message)) {
+		letter_start(messages, message);
+		return true;
+	}
 	return message->length <= messages->options.eager ? short_start(messages, message)
 							  : long_start(messages, message);
 }
@@ -444,10 +488,6 @@ void slot_acknowledged(struct messages *messages, struct slot *slot)
 {
 	enum transfer_result result;
 
-	if (slot->unanswered) {
-		slot->outcome.tier = 1;
-		slot->outcome.moved = slot->length;
-	}
 	result = acknowledged(messages, slot->chunk->peer, slot->length, slot->synchronous,
 		slot->fetched, &slot->outcome, &slot->kept);
 	slot->acknowledged = true;

@@ -70,7 +70,9 @@ void peer_reset(struct messages *messages, uint32_t index, uint32_t uses)
 {
 	struct peer *peer = &messages->peers[index];
 
-	*peer = (struct peer){.tell = {.kind = ITEM_TELL, .peer = index},
+	*peer = (struct peer){
+		.dispatch = {.lost = {.kind = ITEM_DISPATCH}, .all = &messages->letters_ended},
+		.tell = {.kind = ITEM_TELL, .peer = index},
 		.alive = {.kind = ITEM_TELL, .peer = index},
 		.self = messages->options.self,
 		.share = messages->share,
@@ -221,5 +223,5 @@ bool messages_is_owed(const struct messages *messages, uint32_t index)
 
 uint64_t messages_flying(const struct messages *messages)
 {
-	return messages->flying;
+	return messages->flying + letters_under_way(messages);
 }

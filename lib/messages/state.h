@@ -51,7 +51,7 @@ struct slot {
 		uint8_t kind;
 		struct outcome outcome; /* of its ACK */
 	};
-	bool used, unanswered, synchronous, acknowledged, kept, fetched;
+	bool used, synchronous, acknowledged, kept, fetched;
 	uint32_t index;
 	uint64_t length;
 	struct chunk *chunk;
@@ -86,13 +86,15 @@ struct tell {
 };
 
 struct peer {
-	uint64_t flying;      /* no ACK is here */
-	uint64_t kept;        /* messages that the peer has kept, or not answered, ever */
-	uint64_t credited;    /* of them, taken: says the peer */
-	uint64_t share;       /* of headers, at the peer (M5) */
-	uint64_t taken;       /* such messages of the peer's that were taken here, ever */
-	uint64_t told;        /* of them, that the peer knows of */
-	struct chunk *chunks; /* newest first */
+	struct dispatch dispatch; /* of letters to it, first: `lost` is of ITEM_DISPATCH */
+	uint64_t letters;         /* M12: so many were sent to it */
+	uint64_t flying;          /* no ACK is here */
+	uint64_t kept;            /* messages that the peer has kept, or not answered, ever */
+	uint64_t credited;        /* of them, taken: says the peer */
+	uint64_t share;           /* of headers, at the peer (M5) */
+	uint64_t taken;           /* such messages of the peer's that were taken here, ever */
+	uint64_t told;            /* of them, that the peer knows of */
+	struct chunk *chunks;     /* newest first */
 	unsigned chunk_count;
 	unsigned chunks_small; /* of them */
 	struct link waiting;   /* sends */
@@ -151,15 +153,17 @@ struct messages {
 	uint32_t flying;
 	uint64_t arrived; /* messages, when messages_progress() looked last */
 	uint64_t told_of; /* of them, whose events were here, or that receives have taken */
-	uint64_t pending; /* slots in use, and longer sends that have begun or wait */
-	uint32_t names;   /* of longer sends */
-	bool disabled;    /* the side Portal */
-	struct link waiting[CLASSES]; /* receives that are not linked, in order */
-	uint32_t parts;               /* that receives for many, which are linked, may get */
-	struct link fetched;          /* parts whose data is on its way */
-	struct link leaving;          /* receives for many that were cancelled and are linked */
-	struct link refused;          /* receives whose fetch was */
-	struct link blocked;          /* peers with sends that wait */
+	uint64_t letters; /* M12: so many were sent, */
+	_Atomic uint64_t letters_ended; /* and so many have ended */
+	uint64_t pending;               /* slots in use, and longer sends that have begun or wait */
+	uint32_t names;                 /* of longer sends */
+	bool disabled;                  /* the side Portal */
+	struct link waiting[CLASSES];   /* receives that are not linked, in order */
+	uint32_t parts;                 /* that receives for many, which are linked, may get */
+	struct link fetched;            /* parts whose data is on its way */
+	struct link leaving;            /* receives for many that were cancelled and are linked */
+	struct link refused;            /* receives whose fetch was */
+	struct link blocked;            /* peers with sends that wait */
 	/* shown.c */
 	struct link unexpected; /* all */
 	struct link seen;       /* oldest first */
@@ -187,6 +191,11 @@ struct messages {
 static inline uint32_t messages_life(const struct messages *messages)
 {
 	return interfaces[handle_interface(messages->options.interface)].incarnation;
+}
+
+static inline struct process process_of_peer(const struct messages *messages, uint32_t peer)
+{
+	return messages->options.peers ? messages->options.peers[peer] : messages->map[peer];
 }
 
 /* Where messages of a class are matched. */
@@ -262,6 +271,10 @@ void sends_abandon(struct messages *messages, struct peer *peer);
 void chunks_retire(struct messages *messages);
 /* Is nothing under way that was sent to a peer which failed? */
 bool sends_ended(const struct peer *peer);
+/* M12. A message that needed no answer was not delivered. */
+void dispatch_lost(struct messages *messages, struct peer *peer);
+/* How many messages that need no answer are under way. */
+uint64_t letters_under_way(const struct messages *messages);
 bool send_abandon(struct messages *messages, struct transfer *message);
 void slot_acknowledged(struct messages *messages, struct slot *slot);
 void send_acknowledged(struct messages *messages, struct transfer *message);

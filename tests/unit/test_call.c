@@ -312,27 +312,6 @@ static void outcome__is_told_instead_of_an_event(void **state)
 }
 
 /* C3 */
-static void outcome__is_told_of_a_store_that_was_delivered(void **state)
-{
-	static const enum transport_fail ends[] = {TRANSPORT_OK, TRANSPORT_DEAD};
-	struct caller *caller = *state;
-
-	caller->descriptor = describe(caller, TIER_BIT(TIER_SEND) | TIER_BIT_FAILED(TIER_SEND));
-	for (unsigned i = 0; i < 2; i++) {
-		struct fake_sent *sent = begin(caller, MESSAGE_STORE, WANT_DELIVERY);
-		struct message_header answer;
-
-		assert_int_equal(sent->header.operation, 0);
-		assert_int_equal(sent->header.detail, MESSAGE_REFUSALS);
-		answer = answer_to(sent, 20); /* which nobody gives who keeps to the rules */
-		arrive(&answer);
-		fake_finish(sent, ends[i]);
-		assert_int_equal(
-			outcome_next(caller)->verdict, i == 0 ? TIER_OK : TIER_UNDELIVERABLE);
-	}
-	rig_no_event(caller->space, caller->queue);
-}
-
 /* C6 */
 static void refusal__of_a_store_without_an_answer_is_an_event_of_no_user(void **state)
 {
@@ -653,7 +632,6 @@ int main(void)
 		test(refusal__is_told_by_the_acknowledgement),
 		test(failure__is_told_once_and_counted_for_both),
 		test(outcome__is_told_instead_of_an_event),
-		test(outcome__is_told_of_a_store_that_was_delivered),
 		test(refusal__of_a_store_without_an_answer_is_an_event_of_no_user),
 		test(load__places_what_the_answer_brings),
 		test(load__takes_no_more_than_it_asked_for),

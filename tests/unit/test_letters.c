@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* test_letters.c - receives of two-sided messages in the poll core, and the messages that they get.
+/* test_letters.c - receives of two-sided messages in the poll core, the messages that they get, and
+ * short messages that want no answer.
  *
  * Covers: lib/engine/letters.c.
  */
@@ -382,6 +383,90 @@ static void message__of_others_leaves_the_receive_alone(void **state)
 	assert_ptr_equal(outcomes(mailbox), &end);
 }
 
+/* --- letters */
+
+/* A letter to RIG_PEER. */
+static void letter_send(const struct mailbox *mailbox, struct dispatch *dispatch, const void *from,
+	uint32_t length, uint64_t value)
+{
+	struct long_command command = {.command = {.kind = COMMAND_LETTER, .length = length}};
+
+	command.command.space = mailbox->space->space;
+	command.command.letter.dispatch = (uintptr_t)dispatch;
+	command.command.letter.to = RIG_PEER;
+	command.command.letter.portal = 1;
+	command.command.letter.cookie = 77;
+	command.command.letter.match_bits = 5;
+	command.command.letter.value = value;
+	memcpy(command.further, from, length);
+	assert_true(
+		ring_put_lines(segment_ring(mailbox->space->ring), &command, letter_lines(length)));
+	engine_poll(mailbox->target->rig->engine);
+}
+
+static void letter__is_a_copy_that_wants_no_answer(void **state)
+{
+	static const uint32_t lengths[] = {0, 1, 8, RING_BYTES, RING_BYTES + 1, COPIED_MAX};
+	struct mailbox *mailbox = *state;
+	_Atomic uint64_t all = 0;
+	struct dispatch dispatch = {.all = &all};
+
+	for (unsigned i = 0; i < sizeof(lengths) / sizeof(lengths[0]); i++) {
+		struct fake_sent *sent;
+
+		letter_send(mailbox, &dispatch, data, lengths[i], i);
+		sent = fake_next();
+		assert_non_null(sent);
+		assert_int_equal(sent->to.nid, RIG_PEER.nid);
+		assert_int_equal(sent->header.kind, MESSAGE_STORE);
+		assert_int_equal(sent->header.detail, MESSAGE_REFUSALS);
+		assert_int_equal(sent->header.operation, 0);
+		assert_int_equal(sent->header.uid, RIG_UID);
+		assert_int_equal(sent->header.portal, 1);
+		assert_int_equal(sent->header.cookie, 77);
+		assert_int_equal(sent->header.match_bits, 5);
+		assert_int_equal(sent->header.value, i);
+		assert_int_equal(sent->length, lengths[i]);
+		assert_memory_equal(sent->data, data, lengths[i]);
+		assert_int_equal(dispatch.ended, i);
+		fake_finish(sent, TRANSPORT_OK);
+		assert_int_equal(dispatch.ended, i + 1);
+		assert_int_equal(all, i + 1);
+	}
+	assert_null(outcomes(mailbox));
+	rig_no_event(mailbox->space, mailbox->queue);
+}
+
+/* L3 */
+static void letters__that_are_not_delivered_are_told_once(void **state)
+{
+	static const enum transport_fail ends[] = {TRANSPORT_DEAD, TRANSPORT_RESTARTED};
+	struct mailbox *mailbox = *state;
+	_Atomic uint64_t all = 0;
+	struct dispatch dispatch = {.lost = {.kind = 3}, .all = &all};
+
+	for (unsigned round = 0; round < 2; round++) {
+		struct fake_sent *sent[3];
+
+		for (unsigned i = 0; i < 3; i++) {
+			letter_send(mailbox, &dispatch, data, 8, 0);
+			sent[i] = fake_next();
+		}
+		fake_finish(sent[0], TRANSPORT_OK);
+		assert_null(outcomes(mailbox));
+		fake_finish(sent[1], ends[round]);
+		fake_finish(sent[2], ends[round]);
+		assert_int_equal(dispatch.ended, 3 * (round + 1));
+		assert_true(dispatch.told);
+		assert_ptr_equal(outcomes(mailbox), &dispatch.lost);
+		assert_int_equal(dispatch.lost.kind, 3);
+		assert_int_equal(dispatch.lost.verdict,
+			ends[round] == TRANSPORT_DEAD ? TIER_UNDELIVERABLE : TIER_CLOSED);
+		assert_null(outcomes(mailbox));
+		dispatch.told = false;
+	}
+}
+
 int main(void)
 {
 #define TEST(function) cmocka_unit_test_setup_teardown(function, mailbox_setup, mailbox_teardown)
@@ -395,6 +480,8 @@ int main(void)
 		TEST(receive__from_one_rank_gets_no_other_s_into_all_its_pieces),
 		TEST(message__in_pieces_ends_when_all_of_it_is_here),
 		TEST(message__of_others_leaves_the_receive_alone),
+		TEST(letter__is_a_copy_that_wants_no_answer),
+		TEST(letters__that_are_not_delivered_are_told_once),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -170,7 +170,7 @@ static bool nothing_flies(void *context)
 {
 	const struct messages *end = context;
 
-	return end->flying == 0;
+	return messages_flying(end) == 0;
 }
 
 static bool nothing_pends(void *context)
@@ -872,15 +872,18 @@ static void short_messages_take_no_slot_of_longer_ones(void **state)
 	enum { SLOTS = CHUNKS_MAX * CHUNK_SLOTS };
 	static struct letter shorts[SLOTS + 1], longer, in;
 	static char sent[EAGER], got[EAGER];
+	char text[COPIED_MAX + 1] = ""; /* what is shorter has no slot */
 
 	(void)state;
 	ends_open(0, 1 << 16);
 	fill(sent, EAGER, 9);
-	for (unsigned i = 0; i < SLOTS; i++)
-		send(&shorts[i], 0, 1, &i, sizeof(i), false);
+	for (unsigned i = 0; i < SLOTS; i++) {
+		memcpy(text, &i, sizeof(i));
+		send(&shorts[i], 0, 1, text, sizeof(text), false);
+	}
 	send(&longer, 0, 2, sent, EAGER, false);
 	assert_int_equal(longer.done, 1);
-	send(&shorts[SLOTS], 0, 1, sent, sizeof(unsigned), false);
+	send(&shorts[SLOTS], 0, 1, sent, sizeof(text), false);
 	assert_int_equal(shorts[SLOTS].done, 0);
 	receive(&in, 1, 2, 0, got, EAGER);
 	letter_settle(&in);
@@ -933,7 +936,7 @@ static void shares_that_are_used_up_grow_while_headers_are_left(void **state)
 		messages_progress(ends[0]);
 		kept = ends[0]->peers[1].kept;
 		assert_true(messages_now() - start < SECONDS);
-	} while (kept < ends[0]->peers[1].share || ends[0]->flying != 0);
+	} while (kept < ends[0]->peers[1].share || messages_flying(ends[0]) != 0);
 	assert_true(kept >= SPARE / 2 && kept < LEAST + SPARE);
 	assert_int_equal(share_at(1, 1), LEAST);
 	for (unsigned i = 0; i < COUNT; i++) {
@@ -1490,6 +1493,24 @@ static void a_short_message_needs_no_answer(void **state)
 	teardown(state);
 }
 
+/* M12. Longer than what is copied: the program's until a receive has it, however short. */
+static void a_message_that_is_not_copied_is_answered(void **state)
+{
+	struct letter out, in;
+	char got[COPIED_MAX];
+
+	(void)state;
+	ends_open_as(false, 4 << 20, 1 << 16, 8);
+	send(&out, 0, 1, "too long for a copy", 20, false);
+	assert_int_equal(out.done, 0);
+	receive(&in, 1, 1, 0, got, sizeof(got));
+	letter_settle(&out);
+	letter_settle(&in);
+	assert_string_equal(got, "too long for a copy");
+	assert_int_equal(acks(0), 1);
+	teardown(state);
+}
+
 /* Has end 0 read each word of end 1's? */
 static bool credit_is_known(void *context)
 {
@@ -1621,6 +1642,7 @@ int main(void)
 		TEST_OPEN(shares_that_are_used_up_grow_while_headers_are_left),
 		TEST_OPEN(random_messages_share_buffers_without_blocks),
 		TEST_OPEN(a_short_message_needs_no_answer),
+		TEST_OPEN(a_message_that_is_not_copied_is_answered),
 		TEST_OPEN(messages_beyond_a_quarter_of_a_share_are_answered),
 		TEST_OPEN(a_program_that_only_sends_hears_of_credit),
 		TEST_OPEN(a_refusal_is_told_of_a_message_that_needs_no_answer),
