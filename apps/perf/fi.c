@@ -42,8 +42,8 @@ struct line {
 	struct fid_ep *endpoint;
 	struct fid_mr *region;
 	fi_addr_t other;
-	uint64_t word, addend; /* of a sum: at the target, and what is added */
-	uint64_t awaited;      /* the flag that a completion has which counts */
+	uint64_t word, addend; /* of a sum: its target, and the number that is added */
+	uint64_t awaited;      /* completions with this flag are counted */
 	uint32_t taken;        /* receives that have completed and are not posted again */
 	uint32_t arrived;      /* messages and operations that receive() has not returned */
 	bool failed;
@@ -213,7 +213,7 @@ static int offer_take(struct line *line)
 	return line->info ? 0 : -FI_ENODATA;
 }
 
-/* What the other end reads, writes or adds to. */
+/* The memory that the other end reads, writes or adds to. */
 static int region_open(struct line *line)
 {
 	void *memory = is_fetch(line) ? &line->word : line->request.memory;

@@ -187,7 +187,7 @@ int counter_arm(struct counter *counter)
 
 /* --- opening and closing */
 
-/* Nothing counts in it: what is left of endpoints is for regions that it had. */
+/* Nothing counts in it any more. Bindings of endpoints are left from regions that did. */
 static void counter_leave(struct counter *counter)
 {
 	list_each (struct binding, binding, &counter->notice.bindings, link)

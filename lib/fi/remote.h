@@ -62,7 +62,7 @@ struct place {
 	unsigned count;
 };
 
-/* A read, a write or an atomic operation under access. */
+/* A read, a write or an atomic operation under way. */
 struct movement {
 	struct link link;
 	struct move move;
@@ -141,9 +141,9 @@ bool remote_has_news(const struct remote *remote);
 bool remote_is_late(const struct remote *remote);
 /* How many operations have not ended. */
 uint64_t remote_pending(const struct remote *remote);
-/* Is one to this process under access? */
+/* Is one to this process under way? */
 bool remote_owes(const struct remote *remote, struct process to);
-/* Is an operation with this context under access? */
+/* Is an operation with this context under way? */
 bool remote_knows(const struct remote *remote, const void *context);
 /* As messages_watch() and messages_lower(), of one of its queues. */
 int remote_watch(struct remote *remote, unsigned queue);

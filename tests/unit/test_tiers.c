@@ -739,7 +739,7 @@ static enum answer rank_ended(struct rig *space, uint32_t rank)
 	return rig_ask(space, &command);
 }
 
-/* A rank has ended when none of its messages is kept, or under access. */
+/* A rank has ended when none of its messages is kept, or under way. */
 static void rank__has_ended_with_its_last_message(void **state)
 {
 	struct fake_target *target = *state;
