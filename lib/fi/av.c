@@ -340,6 +340,8 @@ int av_open(struct fid_domain *fid, struct fi_av_attr *attr, struct fid_av **ope
 	uint32_t count = COUNT_FIRST;
 	struct av *av;
 
+	if (!attr)
+		return -FI_EINVAL;
 	/* No address vector is shared by processes, and no context has a number. */
 	if (attr->name || attr->rx_ctx_bits > 0 || attr->flags & FI_READ)
 		return -FI_ENOSYS;

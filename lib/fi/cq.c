@@ -315,6 +315,8 @@ int cq_open(struct fid_domain *fid, struct fi_cq_attr *attr, struct fid_cq **ope
 	struct domain *domain = object_of(fid, struct domain);
 	struct cq *cq;
 
+	if (!attr)
+		return -FI_EINVAL;
 	if (!wait_is_offered(attr->wait_obj))
 		return -FI_ENOSYS;
 	if (entry_size(attr->format) == 0 || attr->size > INT32_MAX)

@@ -174,6 +174,7 @@ static void a_vector_says_what_it_is_not(void **state)
 
 		assert_int_equal(fi_av_open(domain, &other, &none, NULL), -FI_ENOSYS);
 	}
+	assert_int_equal(fi_av_open(domain, NULL, &none, NULL), -FI_EINVAL);
 	attr.flags = FI_MULTICAST;
 	assert_int_equal(fi_av_open(domain, &attr, &none, NULL), -FI_EINVAL);
 	assert_int_equal(fi_av_insert(av, NULL, 0, NULL, 0, NULL), 0);
@@ -229,6 +230,7 @@ static void a_queue_takes_hints(void **state)
 	assert_ok(fi_close(&cq->fid));
 	attr.format = (enum fi_cq_format)(FI_CQ_FORMAT_TAGGED + 1);
 	assert_int_equal(fi_cq_open(domain, &attr, &cq, NULL), -FI_EINVAL);
+	assert_int_equal(fi_cq_open(domain, NULL, &cq, NULL), -FI_EINVAL);
 	assert_ok(fi_eq_open(fabric, &eq_attr, &eq, NULL));
 	assert_ok(fi_close(&eq->fid));
 }
