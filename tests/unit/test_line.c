@@ -22,7 +22,7 @@
 #define HERE     UINT32_C(0x7f4d0101) /* 127.77.1.1 */
 #define PATIENCE 30000                /* ms */
 
-static sa_family_t family; /* of all sockets */
+#include "line_rig.h"
 
 static int refused_level, refused_option; /* by the next calls; 0: none */
 
@@ -48,19 +48,6 @@ int __wrap_getsockopt(int fd, int level, int option, void *value, socklen_t *siz
 	return __real_getsockopt(fd, level, option, value, size);
 }
 
-static socklen_t here(uint16_t udp_port, union udp_name *name)
-{
-	if (family == AF_INET6) {
-		name->ip6 = (struct sockaddr_in6){.sin6_family = AF_INET6,
-			.sin6_port = htons(udp_port),
-			.sin6_addr = IN6ADDR_LOOPBACK_INIT};
-		return sizeof(name->ip6);
-	}
-	name->ip4 = (struct sockaddr_in){
-		.sin_family = AF_INET, .sin_port = htons(udp_port), .sin_addr.s_addr = htonl(HERE)};
-	return sizeof(name->ip4);
-}
-
 static uint16_t port_of(const struct line *line)
 {
 	union udp_name name;
@@ -70,21 +57,12 @@ static uint16_t port_of(const struct line *line)
 	return udp_name_port(&name);
 }
 
-static bool line_take(const struct line *line, uint16_t udp_port)
-{
-	union udp_name name;
-	socklen_t size = here(udp_port, &name);
-
-	return line_bind(line, &name, size);
-}
-
 /* Open, with some UDP port. */
-static struct line line_make(void)
+static struct line line_made(void)
 {
 	struct line line;
 
-	assert_true(line_open(&line, family));
-	assert_true(line_take(&line, 0));
+	assert_true(line_make(&line));
 	return line;
 }
 
@@ -98,7 +76,7 @@ static void send_to(const struct line *line, uint16_t udp_port, const char *text
 
 static void line_open__has_what_the_kernel_has(void **state)
 {
-	struct line line = line_make();
+	struct line line = line_made();
 
 	(void)state;
 	assert_true(line.segments && line.joins && line.news && line.marks);
@@ -146,13 +124,13 @@ static void check_lack(const struct line *line, enum line_lack lack, const char 
 static void check_without(
 	int level, int option, ptrdiff_t what, enum line_lack lack, const char *name)
 {
-	struct line line, other = line_make();
+	struct line line, other = line_made();
 	char bytes[8];
 	struct pollfd ready;
 
 	refused_level = level;
 	refused_option = option;
-	line = line_make();
+	line = line_made();
 	refused_option = 0;
 	check_lack(&line, lack, name);
 	if (what != 0)
@@ -195,11 +173,11 @@ static void line_open__finds_calls_that_are_refused(void **state)
 
 	(void)state;
 	refused_call = SYS_sendmmsg;
-	line = line_make();
+	line = line_made();
 	check_lack(&line, LINE_SENDMMSG, "sendmmsg");
 	line_close(&line);
 	refused_call = SYS_recvmmsg;
-	line = line_make();
+	line = line_made();
 	check_lack(&line, LINE_RECVMMSG, "recvmmsg");
 	line_close(&line);
 	refused_call = 0;
@@ -208,7 +186,7 @@ static void line_open__finds_calls_that_are_refused(void **state)
 /* Each is told when it is found missing. */
 static void line_lose__tells_once(void **state)
 {
-	struct line line = line_make();
+	struct line line = line_made();
 
 	(void)state;
 	log_set_level(LOG_LEVEL_INFO);
@@ -223,7 +201,7 @@ static void line_lose__tells_once(void **state)
 static void line_bind__is_exclusive(void **state)
 {
 	static const int options[] = {SO_REUSEADDR, SO_REUSEPORT};
-	struct line line = line_make(), second;
+	struct line line = line_made(), second;
 	union udp_name name;
 	socklen_t size = here(port_of(&line), &name);
 
@@ -291,7 +269,7 @@ static void line_open__keeps_ip4_from_ip6(void **state)
 /* A datagram to a port that nobody has comes back. */
 static void line_hear__quotes_what_was_refused(void **state)
 {
-	struct line line = line_make(), gone = line_make();
+	struct line line = line_made(), gone = line_made();
 	uint16_t to = port_of(&gone);
 	struct pollfd ready = {.fd = line.socket, .events = POLLIN};
 	union udp_name there;
@@ -337,16 +315,8 @@ int main(void)
 		cmocka_unit_test(line_bind__wants_an_address_of_the_host),
 		cmocka_unit_test(line_hear__quotes_what_was_refused),
 	};
-	struct line line;
-	int failed;
+	int failed = cmocka_run_group_tests_name("IPv4", tests, NULL, NULL);
 
-	family = AF_INET;
-	failed = cmocka_run_group_tests_name("IPv4", tests, NULL, NULL);
-	family = AF_INET6;
-	if (!line_open(&line, family) || !line_take(&line, 0)) {
-		puts("IPv6 is left out: this host has none");
-		return failed;
-	}
-	line_close(&line);
-	return failed + cmocka_run_group_tests_name("IPv6", tests, NULL, NULL);
+	return family_is_ip6() ? failed + cmocka_run_group_tests_name("IPv6", tests, NULL, NULL)
+			       : failed;
 }
