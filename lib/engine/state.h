@@ -179,7 +179,6 @@ struct engine {
 	struct pool operations; /* by index */
 	/* tiers.c, T9: so many, and requests are looked at closely; 0 while processes are held */
 	uint32_t operations_shared;
-	uint32_t held;
 	struct pool copies;       /* of AMO_BYTES_MAX, for answers of more than COPIED_MAX bytes */
 	struct triggers triggers; /* triggered.h */
 	struct link serving;      /* replies on their way */

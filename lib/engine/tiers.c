@@ -214,24 +214,10 @@ static bool request_drop(
 	return false;
 }
 
-/* T9. Refuses no request of the process for that any more. */
-static void requests_resume(struct space *space, struct process from)
+/* T9. Are processes held? One is no more when it repeats its requests, or is forgotten. */
+static void held_look(struct engine *engine)
 {
-	struct engine *engine = space->engine;
-
-	if (transport_mark(engine->transport, from, false) && --engine->held == 0)
-		engine->operations_shared = OPERATIONS_SHARED;
-}
-
-/* T9. */
-static void requests_hold(struct space *space, struct process from)
-{
-	struct engine *engine = space->engine;
-
-	if (transport_mark(engine->transport, from, true)) {
-		engine->held++;
-		engine->operations_shared = 0;
-	}
+	engine->operations_shared = transport_marks(engine->transport) != 0 ? 0 : OPERATIONS_SHARED;
 }
 
 /* What request_granted() does when there is little memory, or processes are held. */
@@ -242,10 +228,13 @@ static __attribute__((noinline)) bool request_scrimped(
 
 	if (!(space->life != 0 && transport_is_marked(engine->transport, from)) &&
 		operation_granted(engine, from) && operation_reserve(engine, 1) &&
-		answer_granted(engine, from, header))
+		answer_granted(engine, from, header)) {
+		held_look(engine);
 		return true;
+	}
 	if (space->life != 0)
-		requests_hold(space, from);
+		transport_mark(engine->transport, from, true);
+	held_look(engine);
 	return false;
 }
 
@@ -265,7 +254,7 @@ static __attribute__((noinline)) void portal_missing(
 	struct space *space, struct process from, const struct message_header *header)
 {
 	if (header->portal == MESSAGE_RESUME && space->life != 0)
-		requests_resume(space, from);
+		transport_mark(space->engine->transport, from, false);
 	else
 		space_count(space, dropped_no_portal);
 }

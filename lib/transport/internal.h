@@ -134,6 +134,7 @@ struct transport {
 	uint64_t ask_next;   /* when the next first question may go */
 	uint64_t tells_paid; /* until when the answers to questions have used up their share */
 	uint32_t questions;  /* begun */
+	uint32_t marks;      /* peers that are marked */
 	uint32_t generation; /* of the psns that streams to this process begin with (peer.h I5) */
 	uint64_t generation_at; /* when it began */
 	uint32_t capacity;      /* bytes of transport header and records in a frame */

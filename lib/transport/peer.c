@@ -267,6 +267,7 @@ void peer_forget(struct transport *transport, struct peer *peer)
 {
 	wheel_stop(&peer->timer);
 	table_remove(&transport->peers, peer);
+	transport->marks -= peer->marked;
 	pool_give(&transport->peer_pool, peer);
 	COUNT(transport, peers_forgotten);
 }

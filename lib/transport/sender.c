@@ -120,17 +120,22 @@ bool transport_has_share(const struct transport *transport, struct process to, u
 	return !peer || peer->queued * (pool_taken(&transport->flight_pool) + UINT64_C(1)) < most;
 }
 
-bool transport_mark(struct transport *transport, struct process process, bool mark)
+void transport_mark(struct transport *transport, struct process process, bool mark)
 {
 	struct peer *peer;
-	bool changes;
 
 	owner_check(&transport->owner);
 	peer = peer_table_find(&transport->peers, process);
-	changes = peer && peer->marked != mark;
-	if (changes)
-		peer->marked = mark;
-	return changes;
+	if (!peer || peer->marked == mark)
+		return;
+	peer->marked = mark;
+	transport->marks += mark ? 1u : -1u;
+}
+
+uint32_t transport_marks(const struct transport *transport)
+{
+	owner_check(&transport->owner);
+	return transport->marks;
 }
 
 bool transport_is_marked(const struct transport *transport, struct process process)

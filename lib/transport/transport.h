@@ -228,10 +228,12 @@ void transport_send(struct transport *transport, struct process to, struct messa
  * each would get if one peer more than now had frames in flight. */
 bool transport_has_share(const struct transport *transport, struct process to, uint64_t most);
 
-/* Marks a process that frames have come from, or takes the mark away. Returns whether that was a
- * change. A mark is lost with what is known of the process, when that is idle. */
-bool transport_mark(struct transport *transport, struct process process, bool mark);
+/* Marks a process that frames have come from, or takes the mark away. A mark is lost with what is
+ * known of the process, when that is idle. */
+void transport_mark(struct transport *transport, struct process process, bool mark);
 bool transport_is_marked(const struct transport *transport, struct process process);
+/* How many processes are marked? */
+uint32_t transport_marks(const struct transport *transport);
 
 /* Where the process is said to be. A hint: it is asked there first. */
 void transport_way(struct transport *transport, struct process process, const uint8_t *address);

@@ -158,13 +158,15 @@ bool transport_is_marked(const struct transport *transport, struct process proce
 	return transport->marked.nid == process.nid && transport->marked.pid == process.pid;
 }
 
-bool transport_mark(struct transport *transport, struct process process, bool mark)
+void transport_mark(struct transport *transport, struct process process, bool mark)
 {
-	bool changes = transport_is_marked(transport, process) != mark;
-
-	if (changes)
+	if (transport_is_marked(transport, process) != mark)
 		transport->marked = mark ? process : (struct process){0};
-	return changes;
+}
+
+uint32_t transport_marks(const struct transport *transport)
+{
+	return transport->marked.pid != 0;
 }
 
 void transport_ping(struct transport *transport, struct ping *ping)

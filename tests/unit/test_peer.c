@@ -112,7 +112,7 @@ static void peer__is_no_farther_than_its_first_answer_says(void **state)
 	network_destroy(network);
 }
 
-/* In a simulation that is so hasty a peer is forgotten after as much less. */
+/* In a simulation that is so hasty a peer is forgotten after as much less, and so is its mark. */
 static void peer__is_forgotten_sooner_in_haste(void **state)
 {
 	struct network *network = network_standard(2, network_seed());
@@ -124,10 +124,14 @@ static void peer__is_forgotten_sooner_in_haste(void **state)
 	network_start(network);
 	network_send(network, 1, 0, 8);
 	assert_true(network_run(network, SECOND));
+	for (unsigned i = 0; i < 2; i++)
+		transport_mark(network->nodes[1].transport, network->nodes[0].self, true);
 	network_pass(network, PEER_MEMORY / 250 - 20 * MILLISECOND);
 	assert_int_equal(counters->peers_forgotten, 0);
+	assert_int_equal(transport_marks(network->nodes[1].transport), 1);
 	network_pass(network, 40 * MILLISECOND);
 	assert_int_equal(counters->peers_forgotten, 1);
+	assert_int_equal(transport_marks(network->nodes[1].transport), 0);
 	network_destroy(network);
 }
 

@@ -1034,12 +1034,17 @@ static void requests__that_follow_a_refused_one_wait_for_it(void **state)
 		resume(RIG_PEER);
 		expect_load(RIG_PEER, AMO_BYTES_MAX, TIER_REFUSED);
 		expect_load(RIG_PEER, 8, TIER_REFUSED);
+		assert_int_equal(target->rig->engine->operations_shared, 0);
+		transport_mark(target->rig->engine->transport, RIG_PEER, false); /* forgotten */
+		expect_load(other, 8, TIER_OK);
+		assert_int_not_equal(target->rig->engine->operations_shared, 0);
+		expect_load(RIG_PEER, AMO_BYTES_MAX, TIER_REFUSED);
 		copies->max = most;
 		resume(RIG_PEER);
 		expect_load(RIG_PEER, AMO_BYTES_MAX, TIER_OK);
 		expect_load(RIG_PEER, 8, TIER_OK);
 	}
-	assert_int_equal(target->rig->engine->held, 0);
+	assert_int_not_equal(target->rig->engine->operations_shared, 0);
 	assert_int_equal(rig_counter(target->space, dropped_no_portal), dropped);
 }
 
