@@ -467,6 +467,34 @@ static void letters__that_are_not_delivered_are_told_once(void **state)
 	}
 }
 
+/* A letter, and a message that a receive has taken, that end after the program's last look. */
+static void outcomes__of_a_closing_space_are_not_told(void **state)
+{
+	struct mailbox *mailbox = *state;
+	struct engine *engine = mailbox->target->rig->engine;
+	struct message_header header = message(mailbox, 50);
+	_Atomic uint64_t all = 0;
+	struct dispatch dispatch = {.all = &all};
+	struct outcome end = {0};
+	struct fake_arrival *arrival;
+	struct fake_sent *sent;
+	char got[64];
+
+	letter_send(mailbox, &dispatch, data, 8, 0);
+	sent = fake_next();
+	post(mailbox, &end, got, sizeof(got));
+	arrival = fake_begin(RIG_PEER, &header, 50);
+	assert_false(engine_space_close(engine, mailbox->space->space));
+	fake_end(arrival, TRANSPORT_DEAD);
+	assert_null(outcomes(mailbox));
+	assert_false(engine_space_close(engine, mailbox->space->space));
+	fake_finish(sent, TRANSPORT_DEAD);
+	assert_null(outcomes(mailbox));
+	assert_int_equal(dispatch.ended, 1);
+	assert_int_equal(all, 1);
+	assert_true(engine_space_close(engine, mailbox->space->space));
+}
+
 int main(void)
 {
 #define TEST(function) cmocka_unit_test_setup_teardown(function, mailbox_setup, mailbox_teardown)
@@ -482,6 +510,7 @@ int main(void)
 		TEST(message__of_others_leaves_the_receive_alone),
 		TEST(letter__is_a_copy_that_wants_no_answer),
 		TEST(letters__that_are_not_delivered_are_told_once),
+		TEST(outcomes__of_a_closing_space_are_not_told),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
