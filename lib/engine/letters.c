@@ -175,8 +175,9 @@ struct meeting {
 	struct process process; /* the rank of its sender */
 };
 
-/* The receive that a message is for. Returns false if there is none, and its space's tiers decide:
- * they refuse what is not from a rank before they look for an entry, too. */
+/* The receive that a message is for. Returns false if there is none, and its space's tiers decide.
+ * A message that is not from a rank has none: the tiers refuse such a message as well, before they
+ * look for an entry. */
 static bool letter_meet(struct space *space, struct process from,
 	const struct message_header *header, struct meeting *meeting)
 {
