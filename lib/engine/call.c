@@ -254,20 +254,12 @@ static inline void call_over(struct operation *operation)
 	operation_free(space->engine, operation);
 }
 
-/* Front ends with two-sided messages tell a peer that has gone from one that is silent. */
-static enum tier_verdict call_verdict(const struct operation *operation, enum transport_fail why)
-{
-	const bool gone = why == TRANSPORT_RESTARTED || why == TRANSPORT_ABSENT;
-
-	return gone && operation->space->two_sided ? TIER_CLOSED : verdict_of(why);
-}
-
 static __attribute__((noinline)) void request_done(
 	struct operation *operation, enum transport_fail why)
 {
 	struct call_state *call = &operation->call;
 	bool arrived = call->answered || operation->replying;
-	enum tier_verdict verdict = arrived ? TIER_OK : call_verdict(operation, why);
+	enum tier_verdict verdict = arrived ? TIER_OK : sent_verdict(operation->space, why);
 
 	/* The target may have had all of it, and says so. */
 	if (verdict == TIER_OK && operation->message.missing &&
@@ -450,6 +442,6 @@ void call_loaded_begin(struct space *space, struct process from,
 void call_placed(struct operation *operation, enum transport_fail why)
 {
 	if (why != TRANSPORT_OK)
-		call_lose(operation, call_verdict(operation, why));
+		call_lose(operation, sent_verdict(operation->space, why));
 	call_answered(operation);
 }

@@ -156,7 +156,6 @@ void letter_lose(struct operation *operation, enum transport_fail why)
 {
 	struct dispatch *dispatch = operation->dispatch;
 	struct space *space = operation->space;
-	const bool gone = why == TRANSPORT_RESTARTED || why == TRANSPORT_ABSENT;
 
 	if (atomic_load_explicit(&dispatch->told, memory_order_acquire))
 		return;
@@ -164,7 +163,7 @@ void letter_lose(struct operation *operation, enum transport_fail why)
 	letter_end(space,
 		(uint32_t)word_read(
 			operation->message.header, offsetof(struct message_header, portal)),
-		&dispatch->lost, gone ? TIER_CLOSED : verdict_of(why));
+		&dispatch->lost, sent_verdict(space, why));
 }
 
 /* --- messages */

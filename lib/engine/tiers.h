@@ -52,6 +52,15 @@ static inline enum tier_verdict verdict_of(enum transport_fail why)
 	return why == TRANSPORT_OK ? TIER_OK : TIER_UNDELIVERABLE;
 }
 
+/* The same of what this process has begun. Front ends with two-sided messages tell a peer
+ * that has gone from one that is silent. */
+static inline enum tier_verdict sent_verdict(const struct space *space, enum transport_fail why)
+{
+	const bool gone = why == TRANSPORT_RESTARTED || why == TRANSPORT_ABSENT;
+
+	return gone && space->two_sided ? TIER_CLOSED : verdict_of(why);
+}
+
 /* T8. Is memory there from which data will be sent? A look costs some 10 ns a page, so a peer that
  * asks for a very long range gets no look at all of it. */
 #define LOOK_MAX (UINT64_C(1) << 28)
