@@ -55,8 +55,8 @@ struct space_options {
 	/* SPACE_TIERS with ranks: how many there may be, and how many headers are kept of each at a
 	 * time, at first (unexpected.h, U4); 0: there is no such bound. */
 	uint32_t ranks, kept_share;
-	/* SPACE_TIERS with ranks: what messages of strangers bring as their cookie; others are for
-	 * an earlier life of this process, and it is not there. 0: any. */
+	/* SPACE_TIERS with ranks, not two_sided: what messages of strangers bring as their cookie;
+	 * others are for an earlier life of this process, and it is not there. 0: any. */
 	uint32_t life;
 };
 

@@ -205,8 +205,7 @@ static bool letter_admit(struct space *space, struct process from,
 	if (operation &&
 		!(operation_granted(space->engine, from) && operation_reserve(space->engine, 1))) {
 		space_count(space, dropped_no_memory_operation);
-		tiers_refuse(space->engine, from, header,
-			space->life != 0 ? TIER_REFUSED : TIER_DROPPED);
+		tiers_refuse(space->engine, from, header, TIER_DROPPED);
 		return false;
 	}
 	if (header->uid != space->uid) {
