@@ -271,6 +271,20 @@ unsigned fake_unfinished(void)
 	return count;
 }
 
+void fake_expect(const struct fake_sent *sent, const struct message_header *header)
+{
+	assert_int_equal(sent->header.kind, header->kind);
+	assert_int_equal(sent->header.space, header->space);
+	assert_int_equal(sent->header.detail, header->detail);
+	assert_int_equal(sent->header.uid, header->uid);
+	assert_int_equal(sent->header.portal, header->portal);
+	assert_int_equal(sent->header.cookie, header->cookie);
+	assert_int_equal(sent->header.match_bits, header->match_bits);
+	assert_int_equal(sent->header.value, header->value);
+	assert_int_equal(sent->header.offset, header->offset);
+	assert_int_equal(sent->header.operation, header->operation);
+}
+
 void fake_finish(struct fake_sent *sent, enum transport_fail why)
 {
 	struct message *message = sent->message;

@@ -61,6 +61,8 @@ const struct frame_name *fake_name(void);
 bool fake_claimed(void);
 
 struct fake_sent *fake_next(void);
+/* All that the header of a request says. */
+void fake_expect(const struct fake_sent *sent, const struct message_header *header);
 unsigned fake_unfinished(void);
 void fake_finish(struct fake_sent *sent, enum transport_fail why);
 

@@ -126,14 +126,15 @@ static void store__says_what_was_asked_and_tells_when_it_was_sent(void **state)
 	struct caller *caller = *state;
 	struct fake_sent *sent = begin(caller, MESSAGE_STORE, WANT_NOTHING);
 
-	assert_int_equal(sent->header.kind, MESSAGE_STORE);
-	assert_int_equal(sent->header.space, 4);
-	assert_int_equal(sent->header.uid, RIG_UID);
-	assert_int_equal(sent->header.portal, 3);
-	assert_int_equal(sent->header.match_bits, 9);
-	assert_int_equal(sent->header.value, 11);
-	assert_int_equal(sent->header.offset, 100);
-	assert_int_equal(sent->header.operation, 0);
+	fake_expect(sent, &(struct message_header){
+				  .kind = MESSAGE_STORE,
+				  .space = 4,
+				  .uid = RIG_UID,
+				  .portal = 3,
+				  .match_bits = 9,
+				  .value = 11,
+				  .offset = 100,
+			  });
 	assert_int_equal(sent->length, 20);
 	assert_ptr_equal(sent->data, caller->memory + 8);
 	rig_no_event(caller->space, caller->queue);
