@@ -69,7 +69,7 @@ static struct fake_sent *begin(struct caller *caller, unsigned message, enum cal
 			.value = 11,
 			.local = 8,
 			.length = 20,
-			.user = want >= WANT_OUTCOME ? (uintptr_t)&caller->outcome : 42,
+			.user = want == WANT_OUTCOME ? (uintptr_t)&caller->outcome : 42,
 			.message = (uint8_t)message,
 			.want = (uint8_t)want,
 		});
