@@ -113,18 +113,18 @@ static unsigned amo_type_of(enum fi_datatype type, enum fi_op op)
 	}
 }
 
-/* How many elements a call may have; 0: there is no such operation. */
-static size_t elements_most(enum set set, enum fi_datatype type, enum fi_op op)
+/* How many elements of so many bytes together a call may have; 0: there is no such operation. */
+static size_t elements_most(size_t bytes, enum set set, enum fi_datatype type, enum fi_op op)
 {
 	if (type_size(type) == 0 || !op_is_of(set, op) ||
 		!amo_is_valid(amo_of(op), amo_type_of(type, op)))
 		return 0;
-	return set == SET_COMPARE ? 1 : AMO_BYTES_MAX / type_size(type);
+	return set == SET_COMPARE ? 1 : bytes / type_size(type);
 }
 
-static int valid(enum set set, enum fi_datatype type, enum fi_op op, size_t *count)
+static int valid(size_t bytes, enum set set, enum fi_datatype type, enum fi_op op, size_t *count)
 {
-	const size_t most = elements_most(set, type, op);
+	const size_t most = elements_most(bytes, set, type, op);
 
 	if (most == 0)
 		return -FI_EOPNOTSUPP;
@@ -135,20 +135,17 @@ static int valid(enum set set, enum fi_datatype type, enum fi_op op, size_t *cou
 
 static int write_valid(struct fid_ep *ep, enum fi_datatype type, enum fi_op op, size_t *count)
 {
-	(void)ep;
-	return valid(SET_BASE, type, op, count);
+	return valid(endpoint_of(ep)->atomic_max, SET_BASE, type, op, count);
 }
 
 static int fetch_valid(struct fid_ep *ep, enum fi_datatype type, enum fi_op op, size_t *count)
 {
-	(void)ep;
-	return valid(SET_FETCH, type, op, count);
+	return valid(endpoint_of(ep)->atomic_max, SET_FETCH, type, op, count);
 }
 
 static int compare_valid(struct fid_ep *ep, enum fi_datatype type, enum fi_op op, size_t *count)
 {
-	(void)ep;
-	return valid(SET_COMPARE, type, op, count);
+	return valid(endpoint_of(ep)->atomic_max, SET_COMPARE, type, op, count);
 }
 
 int atomic_query(struct fid_domain *domain, enum fi_datatype type, enum fi_op op,
@@ -166,7 +163,7 @@ int atomic_query(struct fid_domain *domain, enum fi_datatype type, enum fi_op op
 		return -FI_EBADFLAGS;
 	if (flags == (FI_FETCH_ATOMIC | FI_COMPARE_ATOMIC))
 		return -FI_EINVAL;
-	result = valid(set, type, op, &attr->count);
+	result = valid(AMO_BYTES_MAX, set, type, op, &attr->count);
 	if (result == 0)
 		attr->size = type_size(type);
 	return result;
@@ -206,7 +203,7 @@ static bool pieces_are_good(struct post *post)
 
 static int post_check(const struct endpoint *endpoint, struct post *post)
 {
-	const size_t most = elements_most(post->set, post->type, post->op);
+	const size_t most = elements_most(endpoint->atomic_max, post->set, post->type, post->op);
 
 	if (!endpoint->enabled)
 		return -FI_EOPBADSTATE;

@@ -11,8 +11,10 @@
 #include <base/moment.h>
 #include <base/settings.h>
 #include <engine/segment.h>
+#include <engine/whole.h>
 #include <host/interface.h>
 #include <host/linger.h>
+#include <wire/encapsulation.h>
 
 #define MESSAGES_SPACE 2
 #define PIDS           (UINT32_C(1) << 24)
@@ -178,6 +180,8 @@ static enum answer interface_make(struct endpoint *endpoint)
 				.pid = interface->self.pid,
 				.life = interface->incarnation,
 				.place = endpoint->domain->place};
+			endpoint->atomic_max =
+				whole_bytes(interface->port->frame_size - ENCAPSULATION_BYTES_MAX);
 			if (endpoint->self.kind < ADDRESS_NODE)
 				memcpy(endpoint->self.port, interface->port->address,
 					sizeof(endpoint->self.port));
@@ -571,6 +575,7 @@ int endpoint_open(
 		info->tx_attr && info->tx_attr->size ? (uint32_t)info->tx_attr->size : TX_SIZE;
 	endpoint->rx_size =
 		info->rx_attr && info->rx_attr->size ? (uint32_t)info->rx_attr->size : RX_SIZE;
+	endpoint->atomic_max = AMO_BYTES_MAX;
 	endpoint->least = LEAST;
 	list_init(&endpoint->shared);
 	list_init(&endpoint->pending);

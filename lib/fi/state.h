@@ -325,7 +325,8 @@ struct endpoint {
 	struct link shared; /* its places in counters of regions */
 	uint64_t caps;
 	uint32_t tx_size, rx_size;
-	bool ordered; /* it promises orders of operations on remote memory */
+	uint32_t atomic_max; /* bytes of an atomic operation; less if frames are small */
+	bool ordered;        /* it promises orders of operations on remote memory */
 	bool enabled, closing;
 	struct link link; /* of the domain's */
 	uint64_t interface;

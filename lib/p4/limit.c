@@ -11,8 +11,7 @@
 #include <base/settings.h>
 #include <engine/amo.h>
 #include <engine/command.h>
-#include <wire/frame.h>
-#include <wire/message.h>
+#include <engine/whole.h>
 
 #define ENTRIES_MAX  262144
 #define INDEX_MAX    4095
@@ -115,9 +114,7 @@ void limits_choose(const ptl_ni_limits_t *desired, ptl_ni_limits_t *limits)
 
 void limits_fit(ptl_ni_limits_t *limits, uint32_t frame_bytes)
 {
-	const uint32_t overhead = FRAME_HEADER_BYTES + FRAME_SACK_BYTES + RECORD_WHOLE_BYTES +
-				  MESSAGE_HEADER_BYTES + AMO_SIZE_MAX + RECORD_ALIGN;
-	const ptl_size_t most = frame_bytes > overhead ? frame_bytes - overhead : 1;
+	const ptl_size_t most = whole_bytes(frame_bytes);
 	ptl_size_t *const whole[] = {&limits->max_atomic_size, &limits->max_fetch_atomic_size,
 		&limits->max_waw_ordered_size, &limits->max_war_ordered_size};
 
