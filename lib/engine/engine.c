@@ -206,7 +206,7 @@ static void command_tiers(struct space *space, const struct command *command)
 			((const struct long_command *)(const void *)command)->further);
 	else if (command->kind == COMMAND_TRIGGER)
 		triggered_keep(space, (const struct long_command *)(const void *)command);
-	else
+	else if (command->kind == COMMAND_CALL)
 		call_command(space, (const struct long_command *)(const void *)command);
 }
 

@@ -383,6 +383,20 @@ static void message__of_others_leaves_the_receive_alone(void **state)
 	assert_ptr_equal(outcomes(mailbox), &end);
 }
 
+static void receive__in_a_space_without_two_sided_messages_is_nothing(void **state)
+{
+	struct mailbox *mailbox = *state;
+	struct rig *other = mailbox->target->space;
+	struct outcome end = {0};
+	char got[8];
+	const struct command command = receive_make(&end, got, sizeof(got));
+
+	rig_post(other, &command);
+	engine_poll(mailbox->target->rig->engine);
+	assert_int_equal(rig_counter(other, commands_stale), 0);
+	assert_null(fake_next());
+}
+
 /* --- letters */
 
 /* A letter to RIG_PEER. */
@@ -510,6 +524,7 @@ int main(void)
 		TEST(receive__from_one_rank_gets_no_other_s_into_all_its_pieces),
 		TEST(message__in_pieces_ends_when_all_of_it_is_here),
 		TEST(message__of_others_leaves_the_receive_alone),
+		TEST(receive__in_a_space_without_two_sided_messages_is_nothing),
 		TEST(letter__is_a_copy_that_wants_no_answer),
 		TEST(letters__that_are_not_delivered_are_told_once),
 		TEST(outcomes__of_a_closing_space_are_not_told),
