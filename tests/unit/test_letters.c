@@ -383,6 +383,33 @@ static void message__of_others_leaves_the_receive_alone(void **state)
 	assert_ptr_equal(outcomes(mailbox), &end);
 }
 
+/* A message that needs an operation and gets none leaves its receive to one that needs none. */
+static void message__without_memory_leaves_the_receive_alone(void **state)
+{
+	struct mailbox *mailbox = *state;
+	struct pool *operations = &mailbox->target->rig->engine->operations;
+	struct message_header header = message(mailbox, 8);
+	struct outcome end = {0};
+	char got[8] = "";
+	unsigned made;
+
+	header.operation = 7;
+	post(mailbox, &end, got, sizeof(got));
+	made = operations->made;
+	operations->made = OPERATIONS_MAX; /* as if all others were in use */
+	fake_share_spent(RIG_PEER);
+	arrive(&header);
+	assert_null(fake_next()); /* nor is there one for a refusal */
+	assert_int_equal(rig_counter(mailbox->space, dropped_no_memory_operation), 1);
+	assert_null(outcomes(mailbox));
+	assert_int_equal(got[0], 0);
+	header.operation = 0;
+	arrive(&header);
+	assert_ptr_equal(outcomes(mailbox), &end);
+	assert_memory_equal(got, data, sizeof(got));
+	operations->made = made;
+}
+
 static void receive__in_a_space_without_two_sided_messages_is_nothing(void **state)
 {
 	struct mailbox *mailbox = *state;
@@ -524,6 +551,7 @@ int main(void)
 		TEST(receive__from_one_rank_gets_no_other_s_into_all_its_pieces),
 		TEST(message__in_pieces_ends_when_all_of_it_is_here),
 		TEST(message__of_others_leaves_the_receive_alone),
+		TEST(message__without_memory_leaves_the_receive_alone),
 		TEST(receive__in_a_space_without_two_sided_messages_is_nothing),
 		TEST(letter__is_a_copy_that_wants_no_answer),
 		TEST(letters__that_are_not_delivered_are_told_once),
