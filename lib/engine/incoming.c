@@ -660,7 +660,7 @@ void incoming_end(void *context, void *inbound_context, enum transport_fail why)
 		reply_end(context, operation, why);
 	else if (operation->kind == OPERATION_CALL)
 		call_placed(operation, why);
-	else if (operation_is_letter(operation))
+	else if (operation_has_receive(operation))
 		letters_stored(context, operation, why);
 	else if (operation->space->kind == SPACE_TIERS)
 		tiers_stored(context, operation, why);

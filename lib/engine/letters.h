@@ -68,8 +68,8 @@ void letters_store(struct space *space, struct process from, const struct messag
 void letters_store_begin(struct space *space, struct process from,
 	const struct message_header *header, const struct record *record, struct inbound *inbound);
 
-/* Is it a store that a receive has taken? */
-static inline bool operation_is_letter(const struct operation *operation)
+/* Does a receive get its data? */
+static inline bool operation_has_receive(const struct operation *operation)
 {
 	return operation->space->two_sided && operation->kind == OPERATION_RECEIVE &&
 	       !operation->region;
