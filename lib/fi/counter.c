@@ -187,7 +187,7 @@ int counter_arm(struct counter *counter)
 
 /* --- opening and closing */
 
-/* Nothing counts in it any more. Bindings of endpoints are left from regions that did. */
+/* No region counts in it any more. Those that did have left bindings of endpoints. */
 static void counter_leave(struct counter *counter)
 {
 	list_each (struct binding, binding, &counter->notice.bindings, link)
