@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* outcome.h - ends of stores that are told without an event: the poll core writes into an object of
- * the program's what became of a message, and hands it over in a list of its queue, which readers
- * take as a whole. An object of its own for each message costs less than a place in a queue, is
- * mostly in a cache, and cannot be lost.
+/* outcome.h - ends of stores and of receives that are told without an event: the poll core writes
+ * into an object of the program's what became of a message, and hands it over in a list of its
+ * queue, which readers take as a whole. An object of its own for each message costs less than a
+ * place in a queue, is mostly in a cache, and cannot be lost.
  *
  *     poll core                                     reader, under a lock of its own
  *     object                      (plain)
  *     next, outcomes              (release A)  -->  outcomes: NULL            (acquire A)
  *
- * An object is in the list once: its message has one end. It is the program's again when it has
- * been taken. A queue whose space closes gets no more.
+ * An object is in the list once: its message has one end, and struct dispatch and struct tally say
+ * whether theirs is in it. It is the program's again when it has been taken. A queue whose space
+ * closes gets no more.
  */
 #ifndef ENGINE_OUTCOME_H
 #define ENGINE_OUTCOME_H
