@@ -9,7 +9,7 @@
  *     but the word where it expects the next record.
  * R2. What a neighbour writes is not trusted: it is read once and checked, and both ends keep their
  *     positions for themselves. A ring with nonsense is closed by the end that finds it, after a
- *     line on standard error.
+ *     line on standard error. A reader tells the writer so, whose messages then go by Portals.
  * R3. A ring is a faster way for a message, and not a place that G1 counts on. A request, which has
  *     its share already, waits for room in the ring as it waits for its share (G6). It leaves some
  *     room for replies, and a reply that finds none goes by Portals.
@@ -31,6 +31,7 @@
 #define REPLIES (RING_BYTES / 4) /* room that requests leave */
 #define SKIP    UINT64_C(1)      /* a first word: the record is at the ring's start */
 #define BELL    UINT64_C(0x10000)
+#define CLOSED  UINT64_MAX /* bytes that were taken: the reader takes nothing more */
 
 struct record {
 	uint64_t word; /* match bits, as in a message: see send.c */
@@ -179,9 +180,9 @@ static bool has_room(struct writer *writer, size_t size)
 		return true;
 	taken = __atomic_load_n(&writer->ring->taken, __ATOMIC_ACQUIRE);
 	if (taken % CELL != 0 || writer->at - taken > writer->at - writer->taken) {
-		complain("rank %u has written nonsense about its ring: messages to it go by "
-			 "Portals from now on",
-			(unsigned)(writer - writers));
+		complain("rank %u %s its ring: messages to it go by Portals from now on",
+			(unsigned)(writer - writers),
+			taken == CLOSED ? "takes nothing more from" : "has written nonsense about");
 		__atomic_store_n(&writer->closed, true, __ATOMIC_RELAXED);
 		return false;
 	}
@@ -356,6 +357,7 @@ static bool reader_take(struct reader *reader, struct message *message)
 			 "from there any more",
 			reader->rank);
 		__atomic_store_n(&reader->closed, true, __ATOMIC_RELAXED);
+		__atomic_store_n(&reader->ring->taken, CLOSED, __ATOMIC_RELEASE);
 		return false;
 	}
 	reader_go(reader, size);

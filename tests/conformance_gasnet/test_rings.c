@@ -314,6 +314,11 @@ static void closed_check(void)
 	CHECK(complaints == 1 && readers[0].closed);
 	CHECK(put_short(1, true) && put_short(2, true));
 	CHECK(take() && message.from == 2 && !take() && complaints == 1);
+	/* The writer hears of it when it looks for room. */
+	for (unsigned i = 0; i < RING_BYTES / CELL && put_short(1, true); i++)
+		continue;
+	writers[0] = ends[1];
+	CHECK(!ring_is_open(0) && complaints == 2);
 }
 
 static void words_of_nonsense(void)
