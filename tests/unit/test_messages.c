@@ -1493,6 +1493,21 @@ static void a_short_message_needs_no_answer(void **state)
 	teardown(state);
 }
 
+/* M12. The poll core counts in the record of the peer until then. */
+static void a_peer_stays_until_its_short_messages_have_ended(void **state)
+{
+	struct peer *peer = &ends[1]->peers[0];
+
+	(void)state;
+	peer->letters++; /* as if one were under way */
+	assert_false(messages_retire(ends[1], 0));
+	peer->letters--;
+	peer->dispatch.told = true; /* as if the loss of one were to be read */
+	assert_false(messages_retire(ends[1], 0));
+	peer->dispatch.told = false;
+	assert_true(messages_retire(ends[1], 0));
+}
+
 /* M12. Longer than what is copied: the program's until a receive has it, however short. */
 static void a_message_that_is_not_copied_is_answered(void **state)
 {
@@ -1630,6 +1645,7 @@ int main(void)
 		TEST(a_receive_from_one_peer_gets_no_other_s),
 		TEST(a_message_that_was_taken_is_one_receive_s),
 		TEST(random_messages_share_buffers),
+		TEST(a_peer_stays_until_its_short_messages_have_ended),
 		TEST_OPEN(a_message_that_waits_can_be_moved),
 		TEST_OPEN(a_probe_finds_what_is_fetched_to_be_shown),
 		TEST_OPEN(a_probe_finds_nothing_of_a_peer_that_was_dismissed),
