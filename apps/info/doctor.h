@@ -36,7 +36,7 @@ struct finding {
 	const char *check;
 	enum level level;
 	char text[FINDING_TEXT];
-	/* commands for a shell, a line each, what is to be said after #; NULL for none */
+	/* Commands for a shell, one a line; remarks follow a #. NULL: there are none. */
 	char *mend;
 };
 
