@@ -499,6 +499,7 @@ class Agreement(Case):
         super().setUp()
         self.frame, self.message, self.page, self.lua = (read(path) for path in (
             "lib/wire/frame.h", "lib/wire/message.h", "doc/wire.md", "share/wireshark/postern.lua"))
+        self.prose = " ".join(self.page.split())
 
     def table(self, name):
         return {int(value): word for value, word in re.findall(r'\[(\d+)\] = "(.*?)"', re.search(rf"^local {name} = {{(.*?)}}$", self.lua, re.M | re.S)[1])}
@@ -506,13 +507,13 @@ class Agreement(Case):
     def test_all_name_one_version(self):
         self.assertEqual(re.search(r"#define FRAME_VERSION +(\d+)", self.frame)[1], str(VERSION))
         self.assertEqual(re.search(r"^local VERSION = (\d+)$", self.lua, re.MULTILINE)[1], str(VERSION))
-        self.assertIn(f"the version ({VERSION}) in its high half", self.page)
+        self.assertIn(f"the version ({VERSION}) in its high half", self.prose)
 
     def test_the_spaces_of_libfabric_have_names(self):
         for path, name in (("lib/fi/endpoint.c", "MESSAGES_SPACE"), ("lib/fi/rma.c", "SPACE")):
             number = int(re.search(rf"#define {name} +(\d+)", read(path))[1])
             self.assertIn("libfabric", self.table("SPACES")[number])
-            self.assertIn(f"space {number} that of", self.page)
+            self.assertIn(f"space {number} that of", self.prose)
 
     def test_all_name_the_same_constants(self):
         types, records = named(self.frame, "FRAME_", "frame_type"), named(self.frame, "RECORD_", "record_kind")
