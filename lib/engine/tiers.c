@@ -567,8 +567,7 @@ static bool amo_is_sound(const struct message_header *header)
 	if (!amo_is_valid(operation, type))
 		return false;
 	if (!amo_has_operand(operation))
-		return header->requested <= AMO_BYTES_MAX &&
-		       (operation != AMO_SWAP || header->kind == MESSAGE_FETCH);
+		return header->requested <= AMO_BYTES_MAX;
 	return header->kind == MESSAGE_FETCH && header->requested >= amo_size(type) &&
 	       header->requested <= 2 * amo_size(type);
 }

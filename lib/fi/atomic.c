@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* atomic.c - atomic operations: calls of the engine, which carries them out at the target. A write
- * is a swap whose old values nobody wants, a read ORs nothing to words; where only reading is
- * allowed, it becomes a read of so few bytes that they are copied at once. */
+ * is a swap, a read ORs nothing to words; where only reading is allowed, it becomes a read of so
+ * few bytes that they are copied at once. */
 #include <fi/remote.h>
 
 #include <stdlib.h>
@@ -91,9 +91,7 @@ static unsigned amo_of(enum fi_op op)
 /* What the target counts a fetch as. */
 static enum tally_access access_of(enum fi_op op)
 {
-	return op == FI_ATOMIC_READ    ? TALLY_READS
-	       : op == FI_ATOMIC_WRITE ? TALLY_WRITES
-				       : TALLY_CHANGES;
+	return op == FI_ATOMIC_READ ? TALLY_READS : TALLY_CHANGES;
 }
 
 /* The type that an operation is carried out on. A read is one of whole words. */
@@ -262,10 +260,6 @@ static int result_take(struct remote *remote, struct movement *movement, const s
 {
 	struct iovec iov[IOV_MAX_PARTS];
 
-	if (post->set == SET_BASE) {
-		movement->line.local = (uintptr_t)remote->scratch;
-		return 0;
-	}
 	movement->line.local = (uintptr_t)post->results[0].addr;
 	if (post->result_count == 1)
 		return 0;
@@ -278,7 +272,7 @@ static int result_take(struct remote *remote, struct movement *movement, const s
 static int atomic_fill(struct remote *remote, struct movement *movement, const void *asked)
 {
 	const struct post *post = asked;
-	const bool fetches = post->set != SET_BASE || post->op == FI_ATOMIC_WRITE;
+	const bool fetches = post->set != SET_BASE;
 	uint64_t source;
 
 	movement->context = post->context;

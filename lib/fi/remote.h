@@ -98,7 +98,6 @@ struct remote {
 	uint32_t waiting, lone; /* M5: of them */
 	uint64_t due;           /* when those that wait are looked at again */
 	struct movement *free, *made;
-	uint8_t scratch[AMO_BYTES_MAX]; /* for old values that nobody wants */
 };
 
 /* Its space is visited until visit_leave(). Returns false if the front end is closed. */

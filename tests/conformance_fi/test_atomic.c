@@ -469,6 +469,23 @@ static void nothing_that_is_not_allowed_is_done(void **state)
 	assert_memory_equal(target, mirror, sizeof(target));
 }
 
+/* What returns values needs the right to read, whatever it does; what does not needs none. */
+static void only_what_returns_values_reads(void **state)
+{
+	(void)state;
+	assert_ok(fi_close(&region->fid));
+	region_open(FI_REMOTE_WRITE);
+	for (enum fi_op op = FI_MIN; op <= FI_ATOMIC_WRITE; op++) {
+		size_t most;
+
+		if (fi_atomicvalid(sides[0].ep, FI_UINT64, op, &most) == 0)
+			base_try(FI_UINT64, op, most);
+		assert_ok(fi_fetch_atomic(sides[0].ep, source, 1, NULL, result, NULL,
+			sides[0].other, 0, KEY, FI_UINT64, op, &context));
+		failed_take(FI_EACCES, FI_ATOMIC | FI_READ, &context);
+	}
+}
+
 static void memory_that_is_not_there_harms_nobody(void **state)
 {
 	uint8_t *gone = mmap(NULL, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -559,6 +576,7 @@ int main(void)
 		TEST(every_form_of_a_call),
 		TEST(bad_calls_are_refused_at_once),
 		TEST(nothing_that_is_not_allowed_is_done),
+		TEST(only_what_returns_values_reads),
 		TEST(memory_that_is_not_there_harms_nobody),
 		TEST(no_sum_is_lost),
 		TEST(counters_count_atomics),

@@ -247,6 +247,13 @@ static void atomics_count_by_what_they_do(void **state)
 		expected.region_reads++;
 		expected.region_writes++;
 		counted(&expected);
+		assert_ok(fi_fetch_atomic(from, &one, 1, NULL, &old, NULL, there, at, key,
+			FI_UINT64, FI_ATOMIC_WRITE, &context));
+		done_take(FI_ATOMIC | FI_READ, &context);
+		expected.reads++;
+		expected.region_reads++;
+		expected.region_writes++;
+		counted(&expected);
 		assert_ok(fi_compare_atomic(from, &one, 1, NULL, &zero, NULL, &old, NULL, there, at,
 			key, FI_UINT64, FI_CSWAP, &context));
 		done_take(FI_ATOMIC | FI_READ, &context);

@@ -88,7 +88,7 @@ static void atomic_choose(const struct world *world, struct script *script, stru
 {
 	uint8_t what = script_byte(script);
 	bool fetch = call->message == MESSAGE_LOAD;
-	unsigned operation = what % (fetch ? (unsigned)AMO_CSWAP : AMO_SWAP), type = AMO_UINT64;
+	unsigned operation = what % AMO_CSWAP, type = AMO_UINT64;
 
 	if (amo_is_valid(operation, (what >> 4) % AMO_TYPES))
 		type = (what >> 4) % AMO_TYPES;

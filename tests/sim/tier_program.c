@@ -560,7 +560,7 @@ static void task_choose(struct tier_program *program, struct call_task *task)
 	task->message = messages[prng_below(prng, sizeof(messages))];
 	if (task->message == MESSAGE_ATOMIC || task->message == MESSAGE_FETCH) {
 		unsigned operations =
-			task->message == MESSAGE_ATOMIC ? AMO_SWAP : (unsigned)AMO_OPERATIONS;
+			task->message == MESSAGE_ATOMIC ? AMO_CSWAP : (unsigned)AMO_OPERATIONS;
 
 		do {
 			operation = (unsigned)prng_below(prng, operations);

@@ -1070,6 +1070,26 @@ static void fetch__of_one_element_has_its_operand_before_its_source(void **state
 	expect_answer(MESSAGE_LOADED, TIER_OK, 0, 4, 0);
 }
 
+/* Where nothing may be read. */
+static void swap__writes_alone_unless_it_fetches(void **state)
+{
+	struct fake_target *target = *state;
+	static const uint64_t source[2] = {7, 8};
+	uint64_t words[2];
+
+	append(target,
+		(struct rig_tier){
+			.bits = 5, .options = BOTH & ~REGION_GET, .log = ~TIER_BIT(TIER_ATOMIC)});
+	arrive_amo(MESSAGE_FETCH, AMO_SWAP, AMO_UINT64, source, sizeof(source));
+	expect_answer(MESSAGE_LOADED, TIER_OPERATION, 0, 0, 0);
+	memcpy(words, target->memory, sizeof(words));
+	assert_int_equal(words[0] | words[1], 0);
+	arrive_amo(MESSAGE_ATOMIC, AMO_SWAP, AMO_UINT64, source, sizeof(source));
+	expect_answer(MESSAGE_STORED, TIER_OK, 0, sizeof(source), 0);
+	assert_memory_equal(target->memory, source, sizeof(source));
+	assert_int_equal(rig_news(target->space, target->queue, TIER_ATOMIC).moved, 16);
+}
+
 static void atomics__of_hostile_peers_are_counted_and_have_no_effect(void **state)
 {
 	static const struct {
@@ -1082,7 +1102,7 @@ static void atomics__of_hostile_peers_are_counted_and_have_no_effect(void **stat
 		{MESSAGE_FETCH, AMO_SUM, 255, 8},
 		{MESSAGE_ATOMIC, AMO_BOR, AMO_DOUBLE, 8},
 		{MESSAGE_FETCH, AMO_MIN, AMO_FLOAT_COMPLEX, 8},
-		{MESSAGE_ATOMIC, AMO_SWAP, AMO_INT8, 8},
+		{MESSAGE_ATOMIC, AMO_SWAP, AMO_INT8, AMO_BYTES_MAX + 1},
 		{MESSAGE_ATOMIC, AMO_CSWAP, AMO_INT8, 2},
 		{MESSAGE_ATOMIC, AMO_SUM, AMO_INT8, AMO_BYTES_MAX + 1},
 		{MESSAGE_FETCH, AMO_SWAP, AMO_INT8, AMO_BYTES_MAX + 1},
@@ -1154,6 +1174,7 @@ int main(void)
 		test(copies__of_a_peer_that_has_its_share_are_left_to_others),
 		test(requests__that_follow_a_refused_one_wait_for_it),
 		test(fetch__of_one_element_has_its_operand_before_its_source),
+		test(swap__writes_alone_unless_it_fetches),
 		test(atomics__of_hostile_peers_are_counted_and_have_no_effect),
 	};
 
