@@ -444,16 +444,23 @@ static int attr_check(const struct domain *domain, const struct fi_mr_attr *attr
 	if ((flags & ~FI_RMA_EVENT) != 0) /* of which the provider need not know */
 		return -FI_EBADFLAGS;
 	if (attr->iov_count == 0 || attr->iov_count > IOV_MAX_PARTS || !attr->mr_iov ||
-		attr->offset != 0 || (attr->access & ~ACCESS) != 0 || attr->auth_key_size != 0 ||
-		attr->iface != FI_HMEM_SYSTEM)
+		attr->offset != 0 || (attr->access & ~ACCESS) != 0)
+		return -FI_EINVAL;
+	/* Programs of older releases have no such field. */
+	if (domain->fabric->fid.api_version >= FI_VERSION(1, 5) && attr->auth_key_size != 0)
 		return -FI_EINVAL;
 	/* An address says nothing of a region that lies in several places. */
 	if (domain->basic && attr->iov_count > 1)
 		return -FI_EINVAL;
-	for (size_t i = 0; i < attr->iov_count; i++)
-		if (attr->mr_iov[i].iov_len == 0 ||
-			__builtin_add_overflow(length, attr->mr_iov[i].iov_len, &length))
+	for (size_t i = 0; i < attr->iov_count; i++) {
+		const struct iovec *piece = &attr->mr_iov[i];
+		uint64_t end;
+
+		if (piece->iov_len == 0 ||
+			__builtin_add_overflow((uintptr_t)piece->iov_base, piece->iov_len, &end) ||
+			__builtin_add_overflow(length, piece->iov_len, &length))
 			return -FI_EINVAL;
+	}
 	if (!domain->basic && attr->requested_key == FI_KEY_NOTAVAIL)
 		return -FI_EKEYREJECTED;
 	return 0;

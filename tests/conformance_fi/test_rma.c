@@ -562,13 +562,23 @@ static void a_region_gives_no_more_than_it_says(void **state)
 	nothing_completes(&sides[1]);
 }
 
+/* Its endpoints are not affected. */
 static void a_closed_region_is_closed(void **state)
 {
+	const uint64_t before = key;
+
 	(void)state;
 	assert_ok(fi_close(&region->fid));
 	region = NULL;
 	both_fail(base, 8, key, FI_EKEYREJECTED);
 	both_fail(base, 100000, key, FI_EKEYREJECTED);
+	assert_ok(fi_mr_reg(domain, target + EDGE, BYTES, BOTH, 0, KEY + 1, 0, &region, NULL));
+	key = fi_mr_key(region);
+	both_fail(base, 8, before, FI_EKEYREJECTED);
+	assert_ok(fi_write(sides[0].ep, local, 8, NULL, sides[0].other, base, key, &context));
+	written_take();
+	target_gets(local, 0, 8);
+	target_is_as_it_should_be();
 }
 
 /* Its process lives, and has the id that the address has. */
@@ -613,6 +623,8 @@ static void memory_that_has_gone_harms_nobody(void **state)
 	/* It comes. */
 	assert_ok(mprotect(gone, BYTES, PROT_READ | PROT_WRITE));
 	assert_ok(fi_mr_refresh(mr, NULL, 0, 0));
+	assert_ok(fi_mr_refresh(mr, &(struct iovec){gone, 4096}, 1, 0));
+	assert_ok(fi_mr_enable(mr));
 	assert_ok(fi_write(
 		sides[0].ep, local, 5000, NULL, sides[0].other, at, fi_mr_key(mr), &context));
 	written_take();
@@ -697,6 +709,8 @@ static void a_key_is_the_program_s(void **state)
 		{target + 300, 1}};
 	struct fi_mr_attr attr = {
 		.mr_iov = iov, .iov_count = 3, .access = BOTH, .requested_key = 5};
+	const uint64_t flags[] = {
+		FI_MORE, FI_RMA_PMEM, FI_HMEM_DEVICE_ONLY, FI_HMEM_HOST_ALLOC, FI_COLLECTIVE};
 	struct fid_mr *mr, *other;
 	uint64_t mapped, at;
 	size_t size = 1;
@@ -709,8 +723,11 @@ static void a_key_is_the_program_s(void **state)
 	assert_int_equal(fi_mr_reg(domain, target, 0, BOTH, 0, 1, 0, &mr, NULL), -FI_EINVAL);
 	assert_int_equal(fi_mr_reg(domain, target, 8, BOTH, 1, 1, 0, &mr, NULL), -FI_EINVAL);
 	assert_int_equal(fi_mr_reg(domain, target, 8, FI_MSG, 0, 1, 0, &mr, NULL), -FI_EINVAL);
-	assert_int_equal(
-		fi_mr_reg(domain, target, 8, BOTH, 0, 1, FI_MORE, &mr, NULL), -FI_EBADFLAGS);
+	for (unsigned i = 0; i < sizeof(flags) / sizeof(flags[0]); i++)
+		assert_int_equal(fi_mr_reg(domain, target, 8, BOTH, 0, 1, flags[i], &mr, NULL),
+			-FI_EBADFLAGS);
+	assert_int_equal(fi_mr_regv(domain, NULL, 1, BOTH, 0, 1, 0, &mr, NULL), -FI_EINVAL);
+	assert_int_equal(fi_mr_regv(domain, iov, 0, BOTH, 0, 1, 0, &mr, NULL), -FI_EINVAL);
 	assert_int_equal(fi_mr_regv(domain, iov, 5, BOTH, 0, 1, 0, &mr, NULL), -FI_EINVAL);
 	assert_ok(fi_mr_regattr(domain, &attr, 0, &mr));
 	assert_int_equal(fi_mr_key(mr), 5);
@@ -742,6 +759,9 @@ static void a_key_is_the_program_s(void **state)
 static void a_basic_key_is_the_provider_s(void **state)
 {
 	struct fid_mr *mr[2];
+	uint64_t mapped, at;
+	size_t size = 8;
+	uint8_t raw[8];
 
 	(void)state;
 	assert_int_equal(info->domain_attr->mr_mode, FI_MR_BASIC);
@@ -756,8 +776,95 @@ static void a_basic_key_is_the_provider_s(void **state)
 	target_is_as_it_should_be();
 	both_fail((uintptr_t)target + 15, 8, fi_mr_key(mr[1]), FI_EKEYREJECTED);
 	both_fail((uintptr_t)target + 16, 8, fi_mr_key(mr[0]), FI_EKEYREJECTED);
+	assert_ok(fi_mr_raw_attr(mr[1], &at, raw, &size, 0));
+	assert_true(at == (uintptr_t)target + 16);
+	assert_ok(fi_mr_map_raw(domain, at, raw, size, &mapped, 0));
+	assert_true(mapped == fi_mr_key(mr[1]));
+	assert_ok(fi_mr_unmap_key(domain, mapped));
 	for (unsigned i = 0; i < 2; i++)
 		assert_ok(fi_close(&mr[i]->fid));
+}
+
+/* What only programs of later releases, or with FI_HMEM, write is not looked at. */
+static void a_field_that_is_not_used_is_not_looked_at(void **state)
+{
+	struct iovec iov = {target, 8};
+	struct fi_mr_attr attr = {.mr_iov = &iov,
+		.iov_count = 1,
+		.access = BOTH,
+		.requested_key = 5,
+		.iface = (enum fi_hmem_iface)77,
+		.device.reserved = 77};
+	struct fi_fabric_attr older = *info->fabric_attr;
+	struct fid_fabric *old_fabric;
+	struct fid_domain *old_domain;
+	struct fid_mr *mr;
+
+	(void)state;
+	assert_ok(fi_mr_regattr(domain, &attr, 0, &mr));
+	assert_ok(fi_close(&mr->fid));
+	attr.auth_key_size = 4;
+	assert_int_equal(fi_mr_regattr(domain, &attr, 0, &mr), -FI_EINVAL);
+	older.api_version = FI_VERSION(1, 4);
+	assert_ok(fi_fabric(&older, &old_fabric, NULL));
+	assert_ok(fi_domain(old_fabric, info, &old_domain, NULL));
+	assert_ok(fi_mr_regattr(old_domain, &attr, 0, &mr));
+	assert_ok(fi_close(&mr->fid));
+	assert_ok(fi_close(&old_domain->fid));
+	assert_ok(fi_close(&old_fabric->fid));
+}
+
+/* A region may be of any addresses, of all of them too. */
+static void all_of_memory_is_a_region(void **state)
+{
+	struct fid_mr *all, *high;
+
+	(void)state;
+	assert_ok(fi_mr_reg(domain, NULL, SIZE_MAX, BOTH, 0, 99, 0, &all, NULL));
+	assert_ok(fi_write(sides[0].ep, local, 100000, NULL, sides[0].other,
+		(uintptr_t)target + EDGE, fi_mr_key(all), &context));
+	written_take();
+	target_gets(local, 0, 100000);
+	target_is_as_it_should_be();
+	memset(local, 0, 100000);
+	assert_ok(fi_read(sides[0].ep, local, 100000, NULL, sides[0].other,
+		(uintptr_t)target + EDGE, fi_mr_key(all), &context));
+	done_take(FI_RMA | FI_READ, &context);
+	assert_memory_equal(local, mirror + EDGE, 100000);
+	assert_ok(
+		fi_write(sides[0].ep, local, 8, NULL, sides[0].other, 1, fi_mr_key(all), &context));
+	failed_take(FI_EFAULT, FI_RMA | FI_WRITE, &context);
+	assert_ok(fi_close(&all->fid));
+	/* No range goes beyond the last address. */
+	assert_int_equal(
+		fi_mr_reg(domain, (void *)(UINTPTR_MAX - 4095), 8192, BOTH, 0, 98, 0, &high, NULL),
+		-FI_EINVAL);
+	target_is_as_it_should_be();
+}
+
+static void a_domain_has_as_many_regions_as_it_says(void **state)
+{
+	const size_t most = info->domain_attr->mr_cnt;
+	struct fid_mr **mr = calloc(most, sizeof(*mr)), *more;
+
+	(void)state;
+	assert_non_null(mr);
+	for (size_t i = 1; i < most; i++) /* one is there */
+		assert_ok(fi_mr_reg(
+			domain, target + EDGE + i, 8, BOTH, 0, 100000 + i, 0, &mr[i], NULL));
+	assert_int_equal(fi_mr_reg(domain, target, 8, BOTH, 0, 5, 0, &more, NULL), -FI_ENOMEM);
+	for (size_t i = 1; i < most; i += most / 3) {
+		assert_ok(fi_write(sides[0].ep, local, 8, NULL, sides[0].other,
+			base == 0 ? 0 : (uintptr_t)target + EDGE + i, fi_mr_key(mr[i]), &context));
+		written_take();
+		target_gets(local, i, 8);
+	}
+	target_is_as_it_should_be();
+	for (size_t i = 1; i < most; i++)
+		assert_ok(fi_close(&mr[i]->fid));
+	free(mr);
+	assert_ok(fi_mr_reg(domain, target, 8, BOTH, 0, 5, 0, &more, NULL));
+	assert_ok(fi_close(&more->fid));
 }
 
 static void a_program_hears_of_a_registration(void **state)
@@ -765,7 +872,7 @@ static void a_program_hears_of_a_registration(void **state)
 	struct fi_eq_attr attr = {.wait_obj = FI_WAIT_NONE};
 	struct fi_eq_entry entry = {0};
 	struct fid_domain *own;
-	struct fid_mr *mr;
+	struct fid_mr *mr, *other;
 	struct fid_eq *eq;
 	uint32_t event;
 
@@ -779,6 +886,8 @@ static void a_program_hears_of_a_registration(void **state)
 	assert_int_equal(event, FI_MR_COMPLETE);
 	assert_ptr_equal(entry.fid, &mr->fid);
 	assert_ptr_equal(entry.context, &context);
+	assert_int_equal(fi_mr_reg(own, target, 8, BOTH, 0, KEY, 0, &other, NULL), -FI_ENOKEY);
+	assert_int_equal(fi_eq_read(eq, &event, &entry, sizeof(entry), 0), -FI_EAGAIN);
 	assert_int_equal(fi_close(&eq->fid), -FI_EBUSY);
 	assert_ok(fi_close(&mr->fid));
 	assert_ok(fi_close(&own->fid));
@@ -966,6 +1075,7 @@ int main(void)
 		TEST(a_region_gives_no_more_than_it_says),
 		TEST_BASIC(a_region_gives_no_more_than_it_says),
 		TEST(a_closed_region_is_closed),
+		TEST_BASIC(a_closed_region_is_closed),
 		TEST(an_earlier_life_is_nobody),
 		TEST(memory_that_has_gone_harms_nobody),
 		TEST_BASIC(memory_that_has_gone_harms_nobody),
@@ -976,6 +1086,11 @@ int main(void)
 		TEST_BASIC(nothing_can_be_moved),
 		TEST(a_key_is_the_program_s),
 		TEST_BASIC(a_basic_key_is_the_provider_s),
+		TEST(a_field_that_is_not_used_is_not_looked_at),
+		TEST(all_of_memory_is_a_region),
+		TEST_BASIC(all_of_memory_is_a_region),
+		TEST(a_domain_has_as_many_regions_as_it_says),
+		TEST_BASIC(a_domain_has_as_many_regions_as_it_says),
 		TEST(a_program_hears_of_a_registration),
 		TEST(many_regions_stand_beside_each_other),
 		TEST_BASIC(many_regions_stand_beside_each_other),
