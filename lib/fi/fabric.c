@@ -16,6 +16,52 @@
 
 #define TURN MILLISECOND /* of the thread that makes progress for FI_PROGRESS_AUTO */
 
+/* --- what is open, in the order of opening */
+
+static _Atomic uint32_t opened_lock;
+static struct link opened_list = LIST_INITIAL(opened_list);
+
+/* name: NULL: it has none. Returns NULL without memory. */
+static struct opened *opened_make(struct fid *fid, const char *name)
+{
+	const size_t bytes = name ? strlen(name) + 1 : 1;
+	struct opened *opened = calloc(1, sizeof(*opened) + bytes);
+
+	if (!opened)
+		return NULL;
+	opened->fid = fid;
+	memcpy(opened->name, name ? name : "", bytes);
+	return opened;
+}
+
+static void opened_add(struct opened *opened)
+{
+	lock_take(&opened_lock);
+	list_append(&opened_list, &opened->link);
+	lock_give(&opened_lock);
+}
+
+static void opened_remove(struct opened *opened)
+{
+	lock_take(&opened_lock);
+	link_remove(&opened->link);
+	lock_give(&opened_lock);
+	free(opened);
+}
+
+void *opened_find(size_t class, const char *name, const void *wanted)
+{
+	struct fid *found = NULL;
+
+	lock_take(&opened_lock);
+	list_each (const struct opened, opened, &opened_list, link)
+		if (!found && opened->fid->fclass == class && strcmp(opened->name, name) == 0 &&
+			(!wanted || wanted == opened->fid))
+			found = opened->fid;
+	lock_give(&opened_lock);
+	return found;
+}
+
 /* --- event queues */
 
 struct event {
@@ -294,6 +340,7 @@ static int domain_close(struct fid *fid)
 	if (domain->eq)
 		atomic_fetch_sub(&domain->eq->uses, 1);
 	atomic_fetch_sub(&domain->fabric->uses, 1);
+	opened_remove(domain->opened);
 	free(domain);
 	return 0;
 }
@@ -369,10 +416,17 @@ static int domain_open(
 	list_init(&domain->endpoints);
 	list_init(&domain->counters);
 	regions_init(domain);
+	domain->opened = opened_make(&domain->fid.fid, info->domain_attr->name);
+	if (!domain->opened) {
+		free(domain);
+		return -FI_ENOMEM;
+	}
 	if (domain->automatic && pthread_create(&domain->thread, NULL, domain_run, domain) != 0) {
+		free(domain->opened);
 		free(domain);
 		return -FI_EAGAIN;
 	}
+	opened_add(domain->opened);
 	atomic_fetch_add(&domain->fabric->uses, 1);
 	*opened = &domain->fid;
 	return 0;
@@ -387,6 +441,7 @@ static int fabric_close(struct fid *fid)
 	if (atomic_load(&fabric->uses) != 0)
 		return -FI_EBUSY;
 	front_close(&fi_front);
+	opened_remove(fabric->opened);
 	free(fabric);
 	return 0;
 }
@@ -400,8 +455,14 @@ int fabric_open(struct fi_fabric_attr *attr, struct fid_fabric **opened, void *c
 
 	if (!fabric)
 		return -FI_ENOMEM;
+	fabric->opened = opened_make(&fabric->fid.fid, attr->name);
+	if (!fabric->opened) {
+		free(fabric);
+		return -FI_ENOMEM;
+	}
 	/* On standard error stands what is wrong. */
 	if (front_open(&fi_front) != ANSWER_OK) {
+		free(fabric->opened);
 		free(fabric);
 		return -FI_ENODEV;
 	}
@@ -412,6 +473,7 @@ int fabric_open(struct fi_fabric_attr *attr, struct fid_fabric **opened, void *c
 	fabric->fid.fid = (struct fid){FI_CLASS_FABRIC, context, &fabric_fid_ops};
 	fabric->fid.ops = &fabric_ops;
 	fabric->fid.api_version = attr->api_version;
+	opened_add(fabric->opened);
 	*opened = &fabric->fid;
 	return 0;
 }

@@ -227,7 +227,8 @@ static void ep_fill(struct fi_ep_attr *ep, const struct fi_ep_attr *hint, uint64
 	ep->tx_ctx_cnt = ep->rx_ctx_cnt = 1;
 }
 
-static void domain_fill(struct fi_domain_attr *domain, const struct fi_domain_attr *hint)
+static void domain_fill(
+	struct fi_domain_attr *domain, const struct fi_domain_attr *hint, uint32_t version)
 {
 	domain->threading = hint && hint->threading ? hint->threading : FI_THREAD_SAFE;
 	domain->control_progress =
@@ -236,9 +237,12 @@ static void domain_fill(struct fi_domain_attr *domain, const struct fi_domain_at
 		hint && hint->data_progress ? hint->data_progress : FI_PROGRESS_MANUAL;
 	domain->resource_mgmt = FI_RM_ENABLED;
 	domain->av_type = hint && hint->av_type ? hint->av_type : FI_AV_TABLE;
-	/* Nothing is required of programs. The two old modes stand for themselves. */
+	/* Nothing is required of programs. The two old modes stand for themselves, and old programs
+	 * know no others. */
 	if (hint && (hint->mr_mode == FI_MR_BASIC || hint->mr_mode == FI_MR_SCALABLE))
 		domain->mr_mode = hint->mr_mode;
+	else if (version < FI_VERSION(1, 5))
+		domain->mr_mode = FI_MR_SCALABLE;
 	domain->mr_key_size = 8;
 	domain->mr_cnt = REGIONS_MAX;
 	domain->mr_iov_limit = IOV_MAX_PARTS;
@@ -249,6 +253,17 @@ static void domain_fill(struct fi_domain_attr *domain, const struct fi_domain_at
 	domain->max_ep_tx_ctx = domain->max_ep_rx_ctx = 1;
 	domain->caps = CAPS_COMM;
 	domain->max_err_data = sizeof(struct address);
+}
+
+/* The objects that hints name; NULL: none. */
+static const void *domain_wanted(const struct fi_info *hints)
+{
+	return hints && hints->domain_attr ? hints->domain_attr->domain : NULL;
+}
+
+static const void *fabric_wanted(const struct fi_info *hints)
+{
+	return hints && hints->fabric_attr ? hints->fabric_attr->fabric : NULL;
 }
 
 static struct fi_info *info_make(uint32_t version, const struct fi_info *hints, const char *item)
@@ -264,8 +279,10 @@ static struct fi_info *info_make(uint32_t version, const struct fi_info *hints, 
 	tx_fill(info->tx_attr, hints ? hints->tx_attr : NULL, caps);
 	rx_fill(info->rx_attr, hints ? hints->rx_attr : NULL, caps);
 	ep_fill(info->ep_attr, hints ? hints->ep_attr : NULL, info->tx_attr->msg_order);
-	domain_fill(info->domain_attr, hints ? hints->domain_attr : NULL);
+	domain_fill(info->domain_attr, hints ? hints->domain_attr : NULL, version);
 	fabric_name(item, fabric);
+	info->domain_attr->domain = opened_find(FI_CLASS_DOMAIN, item, domain_wanted(hints));
+	info->fabric_attr->fabric = opened_find(FI_CLASS_FABRIC, fabric, fabric_wanted(hints));
 	info->domain_attr->name = strdup(item);
 	info->fabric_attr->name = strdup(fabric);
 	/* libfabric writes the provider's name. */
@@ -295,9 +312,13 @@ static bool item_is_wanted(const char *item, const struct fi_info *hints)
 	wanted = hints->domain_attr ? hints->domain_attr->name : NULL;
 	if (wanted && strcasecmp(wanted, item) != 0)
 		return false;
+	if (domain_wanted(hints) && !opened_find(FI_CLASS_DOMAIN, item, domain_wanted(hints)))
+		return false;
 	fabric_name(item, fabric);
 	wanted = hints->fabric_attr ? hints->fabric_attr->name : NULL;
 	if (wanted && strcasecmp(wanted, fabric) != 0)
+		return false;
+	if (fabric_wanted(hints) && !opened_find(FI_CLASS_FABRIC, fabric, fabric_wanted(hints)))
 		return false;
 	return !hints->dest_addr ||
 	       ((const struct address *)hints->dest_addr)->kind == item_kind(item);

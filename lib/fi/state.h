@@ -114,8 +114,16 @@ struct address {
 #define ADDRESS_MAGIC   "PSTN"
 #define ADDRESS_VERSION 2
 
+/* A fabric or a domain that is open: fi_getinfo() gives it to programs that know its name alone. */
+struct opened {
+	struct link link;
+	struct fid *fid;
+	char name[];
+};
+
 struct fabric {
 	struct fid_fabric fid;
+	struct opened *opened;
 	_Atomic uint32_t uses;
 };
 
@@ -124,6 +132,7 @@ struct fabric {
 
 struct domain {
 	struct fid_domain fid;
+	struct opened *opened;
 	struct fabric *fabric;
 	unsigned device; /* number in PTL_IFACE_NAME */
 	uint8_t kind;    /* ADDRESS_... */
@@ -409,6 +418,9 @@ bool info_device(const char *name, unsigned *device, uint8_t *kind);
 /* --- fabric.c */
 
 int fabric_open(struct fi_fabric_attr *attr, struct fid_fabric **fabric, void *context);
+/* The first open fabric (FI_CLASS_FABRIC) or domain (FI_CLASS_DOMAIN) of a name; NULL: there is
+ * none. wanted: only this one; NULL: any. */
+void *opened_find(size_t class, const char *name, const void *wanted);
 /* Puts an event or, with err, an error into a queue. */
 int eq_post(struct eq *eq, uint32_t event, const void *data, size_t size, int err);
 int eq_arm(struct eq *eq); /* fi_trywait() */

@@ -124,9 +124,17 @@ static void domains(void **state)
 	BOTH_WAYS(domain_attr->max_ep_tx_ctx, 1, 2);
 	BOTH_WAYS(domain_attr->cntr_cnt, 1024, 1025);
 	BOTH_WAYS(domain_attr->caps, FI_LOCAL_COMM, FI_SHARED_AV);
+	hints->domain_attr->auth_key = calloc(1, 8);
+	BOTH_WAYS(domain_attr->auth_key_size, 0, 8);
 	for (unsigned i = FI_THREAD_UNSPEC; i <= FI_THREAD_ENDPOINT; i++) {
+		struct fi_info *offer;
+
 		hints->domain_attr->threading = i;
-		offered();
+		offer = offer_of(hints);
+		assert_non_null(offer);
+		assert_int_equal(
+			offer->domain_attr->threading, i == FI_THREAD_UNSPEC ? FI_THREAD_SAFE : i);
+		fi_freeinfo(offer);
 	}
 	for (unsigned i = FI_AV_UNSPEC; i <= FI_AV_TABLE; i++) {
 		struct fi_info *offer;
@@ -155,6 +163,10 @@ static void domains(void **state)
 	mode_is_offered(0);
 	hints->domain_attr->mr_mode = FI_MR_ENDPOINT | FI_MR_ALLOCATED | FI_MR_RMA_EVENT;
 	mode_is_offered(0);
+	for (unsigned bit = 2; bit <= 11; bit++) {
+		hints->domain_attr->mr_mode = 1 << bit;
+		mode_is_offered(0);
+	}
 	hints->domain_attr->mr_mode = FI_MR_BASIC;
 	mode_is_offered(FI_MR_BASIC);
 	hints->domain_attr->mr_mode = FI_MR_SCALABLE;
@@ -311,6 +323,81 @@ static void the_version_is_the_caller_s(void **state)
 	fi_freeinfo(offer);
 }
 
+/* Programs before API 1.5 know two modes of memory registration alone. */
+static void an_old_program_gets_an_old_mode(void **state)
+{
+	static const int modes[][2] = {{FI_MR_UNSPEC, FI_MR_SCALABLE}, {FI_MR_BASIC, FI_MR_BASIC},
+		{FI_MR_SCALABLE, FI_MR_SCALABLE}};
+	struct fi_info *offer;
+
+	(void)state;
+	for (unsigned i = 0; i < 3; i++) {
+		hints->domain_attr->mr_mode = modes[i][0];
+		assert_ok(fi_getinfo(FI_VERSION(1, 4), NULL, NULL, 0, hints, &offer));
+		assert_int_equal(offer->domain_attr->mr_mode, modes[i][1]);
+		fi_freeinfo(offer);
+	}
+}
+
+/* What is open, of these objects alone; NULL: nothing is. */
+static void opened_is(struct fid_fabric *fabric_of, struct fid_domain *domain_of)
+{
+	struct fi_info *offer = offer_of(hints);
+
+	assert_non_null(offer);
+	assert_ptr_equal(offer->fabric_attr->fabric, fabric_of);
+	assert_ptr_equal(offer->domain_attr->domain, domain_of);
+	fi_freeinfo(offer);
+}
+
+/* fi_fabric(3), fi_domain(3): the first of a name; or hints choose one. */
+static void an_offer_has_what_is_open(void **state)
+{
+	char *name = strdup(getenv("PTL_IFACE_NAME")), both[200];
+	struct fid_fabric *fabrics[2];
+	struct fid_domain *domains[2];
+	struct fi_info *offer;
+
+	(void)state;
+	opened_is(NULL, NULL);
+	offer = offer_of(hints);
+	for (unsigned i = 0; i < 2; i++) {
+		assert_ok(fi_fabric(offer->fabric_attr, &fabrics[i], NULL));
+		opened_is(fabrics[0], i == 0 ? NULL : domains[0]);
+		assert_ok(fi_domain(fabrics[i], offer, &domains[i], NULL));
+		opened_is(fabrics[0], domains[0]);
+	}
+	fi_freeinfo(offer);
+	hints->domain_attr->domain = domains[1];
+	opened_is(fabrics[0], domains[1]);
+	hints->fabric_attr->fabric = fabrics[1];
+	opened_is(fabrics[1], domains[1]);
+	/* Another device has another domain, and another fabric. */
+	(void)snprintf(both, sizeof(both), "loop:one;%s", name);
+	setenv("PTL_IFACE_NAME", both, 1);
+	opened_is(fabrics[1], domains[1]);
+	hints->domain_attr->domain = NULL;
+	opened_is(fabrics[1], domains[0]);
+	hints->fabric_attr->fabric = NULL;
+	opened_is(NULL, NULL);
+	hints->domain_attr->domain = domains[0];
+	offer = offer_of(hints);
+	assert_string_equal(offer->domain_attr->name, name);
+	assert_null(offer->next);
+	fi_freeinfo(offer);
+	setenv("PTL_IFACE_NAME", name, 1);
+	free(name);
+	hints->domain_attr->domain = (struct fid_domain *)(void *)fabrics[0];
+	assert_null(offer_of(hints));
+	hints->domain_attr->domain = NULL;
+	for (unsigned i = 0; i < 2; i++) {
+		assert_ok(fi_close(&domains[i]->fid));
+		opened_is(fabrics[i], i == 0 ? domains[1] : NULL);
+		assert_ok(fi_close(&fabrics[i]->fid));
+	}
+	opened_is(NULL, NULL);
+}
+
 /* The limits that an offer tells are those of its calls. */
 static void an_offer_tells_its_limits(void **state)
 {
@@ -378,6 +465,8 @@ int main(void)
 		TEST(hints_of_clients),
 		TEST(an_offer_is_offered_again),
 		TEST(the_version_is_the_caller_s),
+		TEST(an_old_program_gets_an_old_mode),
+		TEST(an_offer_has_what_is_open),
 		TEST(an_offer_tells_its_limits),
 		TEST(a_domain_for_each_device),
 	};

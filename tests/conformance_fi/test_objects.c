@@ -320,6 +320,79 @@ static void what_is_in_use_does_not_close(void **state)
 	assert_int_equal(fi_close(&sides[0].av->fid), -FI_EBUSY);
 }
 
+/* One of each kind alone. */
+static void each_object_keeps_its_domain(void **state)
+{
+	struct fid_domain *own;
+	struct fid *object;
+
+	(void)state;
+	assert_ok(fi_domain(fabric, info, &own, NULL));
+	for (unsigned kind = 0; kind < 6; kind++) {
+		if (kind == 0)
+			assert_ok(fi_av_open(own, &(struct fi_av_attr){.type = FI_AV_MAP},
+				(struct fid_av **)&object, NULL));
+		else if (kind == 1)
+			assert_ok(fi_cq_open(
+				own, &(struct fi_cq_attr){0}, (struct fid_cq **)&object, NULL));
+		else if (kind == 2)
+			assert_ok(fi_cntr_open(own, NULL, (struct fid_cntr **)&object, NULL));
+		else if (kind == 3)
+			assert_ok(fi_poll_open(own, NULL, (struct fid_poll **)&object));
+		else if (kind == 4)
+			assert_ok(fi_endpoint(own, info, (struct fid_ep **)&object, NULL));
+		else
+			assert_ok(fi_mr_reg(own, &own, sizeof(own), FI_SEND, 0, 1, 0,
+				(struct fid_mr **)&object, NULL));
+		assert_int_equal(fi_close(&own->fid), -FI_EBUSY);
+		assert_ok(fi_close(object));
+	}
+	assert_ok(fi_close(&own->fid));
+}
+
+/* Registrations are told of with FI_REG_MR alone. */
+static void a_domain_is_bound_to_an_event_queue(void **state)
+{
+	struct fi_eq_attr attr = {.wait_obj = FI_WAIT_NONE};
+	struct fi_eq_entry entry;
+	struct fid_domain *own;
+	struct fid_mr *mr;
+	struct fid_eq *eq;
+	uint32_t event;
+
+	(void)state;
+	assert_ok(fi_eq_open(fabric, &attr, &eq, NULL));
+	assert_ok(fi_domain(fabric, info, &own, NULL));
+	assert_int_equal(fi_domain_bind(own, &sides[0].cq->fid, 0), -FI_EINVAL);
+	assert_ok(fi_domain_bind(own, &eq->fid, 0));
+	assert_ok(fi_mr_reg(own, &entry, 8, FI_REMOTE_READ, 0, 1, 0, &mr, NULL));
+	assert_int_equal(fi_eq_read(eq, &event, &entry, sizeof(entry), 0), -FI_EAGAIN);
+	assert_ok(fi_close(&mr->fid));
+	assert_ok(fi_domain_bind(own, &eq->fid, FI_REG_MR));
+	assert_int_equal(fi_domain_bind(own, &eq->fid, FI_REG_MR), -FI_EINVAL);
+	assert_ok(fi_mr_reg(own, &entry, 8, FI_REMOTE_READ, 0, 1, 0, &mr, NULL));
+	assert_int_equal(fi_eq_read(eq, &event, &entry, sizeof(entry), 0), sizeof(entry));
+	assert_ok(fi_close(&mr->fid));
+	assert_ok(fi_close(&own->fid));
+	assert_ok(fi_close(&eq->fid));
+}
+
+/* And no other. */
+static void a_domain_has_the_name_of_a_device(void **state)
+{
+	struct fi_info *other = fi_dupinfo(info);
+	struct fid_domain *own;
+
+	(void)state;
+	assert_non_null(other);
+	other->domain_attr->name[0]++;
+	assert_int_equal(fi_domain(fabric, other, &own, NULL), -FI_EINVAL);
+	other->domain_attr->name[0]--;
+	assert_ok(fi_domain(fabric, other, &own, NULL));
+	assert_ok(fi_close(&own->fid));
+	fi_freeinfo(other);
+}
+
 static void an_endpoint_is_bound_before_it_is_enabled(void **state)
 {
 	struct fi_cq_attr cq_attr = {.format = FI_CQ_FORMAT_CONTEXT};
@@ -634,6 +707,9 @@ static void no_operation_is_missing(void **state)
 	NOT_SUPPORTED(fi_open_ops(&domain->fid, "more", 0, &ops, NULL));
 	NOT_SUPPORTED(fi_set_ops(&domain->fid, "more", 0, NULL, NULL));
 	NOT_SUPPORTED(fi_control(&domain->fid, FI_QUEUE_WORK, &work));
+	NOT_SUPPORTED(fi_control(&domain->fid, FI_CANCEL_WORK, &work));
+	NOT_SUPPORTED(fi_control(&domain->fid, FI_FLUSH_WORK, NULL));
+	NOT_SUPPORTED(fi_domain2(fabric, info, NULL, FI_SEND, NULL));
 	NOT_SUPPORTED(fi_control(&sides[0].cq->fid, FI_FLUSH_WORK, NULL));
 	NOT_SUPPORTED(ep->ops->tx_size_left(ep));
 	NOT_SUPPORTED(ep->ops->rx_size_left(ep));
@@ -758,6 +834,9 @@ int main(void)
 		TEST(completions_outlive_their_endpoint),
 		TEST(an_event_queue_keeps_what_is_written),
 		TEST(what_is_in_use_does_not_close),
+		TEST(each_object_keeps_its_domain),
+		TEST(a_domain_is_bound_to_an_event_queue),
+		TEST(a_domain_has_the_name_of_a_device),
 		TEST(an_endpoint_is_bound_before_it_is_enabled),
 		TEST(flags_of_an_endpoint_can_be_read_and_set),
 		cmocka_unit_test(a_read_that_waits_tells_sources),
