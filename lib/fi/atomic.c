@@ -146,6 +146,18 @@ static int compare_valid(struct fid_ep *ep, enum fi_datatype type, enum fi_op op
 	return valid(endpoint_of(ep)->atomic_max, SET_COMPARE, type, op, count);
 }
 
+/* Bytes that all endpoints of a domain carry. */
+static size_t bytes_most(struct domain *domain)
+{
+	size_t most = AMO_BYTES_MAX;
+
+	domain_enter(domain);
+	list_each (const struct endpoint, endpoint, &domain->endpoints, link)
+		most = endpoint->atomic_max < most ? endpoint->atomic_max : most;
+	domain_leave(domain);
+	return most;
+}
+
 int atomic_query(struct fid_domain *domain, enum fi_datatype type, enum fi_op op,
 	struct fi_atomic_attr *attr, uint64_t flags)
 {
@@ -154,14 +166,13 @@ int atomic_query(struct fid_domain *domain, enum fi_datatype type, enum fi_op op
 							 : SET_BASE;
 	int result;
 
-	(void)domain;
 	if (flags & FI_TAGGED)
 		return -FI_EOPNOTSUPP;
 	if ((flags & ~(FI_FETCH_ATOMIC | FI_COMPARE_ATOMIC)) != 0)
 		return -FI_EBADFLAGS;
 	if (flags == (FI_FETCH_ATOMIC | FI_COMPARE_ATOMIC))
 		return -FI_EINVAL;
-	result = valid(AMO_BYTES_MAX, set, type, op, &attr->count);
+	result = valid(bytes_most(object_of(domain, struct domain)), set, type, op, &attr->count);
 	if (result == 0)
 		attr->size = type_size(type);
 	return result;

@@ -284,10 +284,12 @@ static void every_operation_on_every_type(void **state)
 
 static void what_is_valid_says_fi_query_atomic(void **state)
 {
+	const uint64_t set[] = {0, FI_FETCH_ATOMIC, FI_COMPARE_ATOMIC};
+	struct fi_atomic_attr attr;
+
 	(void)state;
 	for (int type = 0; type < TYPES + 2; type++)
 		for (enum fi_op op = FI_MIN; op <= FI_MSWAP; op++) {
-			struct fi_atomic_attr attr = {0};
 			size_t count = 0;
 			int result_of = fi_atomicvalid(sides[0].ep, type, op, &count);
 
@@ -304,9 +306,15 @@ static void what_is_valid_says_fi_query_atomic(void **state)
 				fi_query_atomic(domain, type, op, &attr, FI_COMPARE_ATOMIC),
 				result_of);
 			assert_true(result_of != 0 || attr.count == count);
-			assert_int_equal(fi_query_atomic(domain, type, op, &attr, FI_TAGGED),
-				-FI_EOPNOTSUPP);
+			for (unsigned i = 0; i < 3; i++)
+				assert_int_equal(fi_query_atomic(domain, type, op, &attr,
+							 FI_TAGGED | set[i]),
+					-FI_EOPNOTSUPP);
 		}
+	assert_int_equal(fi_query_atomic(domain, FI_UINT64, FI_SUM, &attr,
+				 FI_FETCH_ATOMIC | FI_COMPARE_ATOMIC),
+		-FI_EINVAL);
+	assert_int_equal(fi_query_atomic(domain, FI_UINT64, FI_SUM, &attr, FI_SEND), -FI_EBADFLAGS);
 }
 
 /* --- forms */
@@ -383,6 +391,231 @@ static void every_form_of_a_call(void **state)
 	assert_int_equal(fi_atomicmsg(sides[0].ep, &message, FI_REMOTE_CQ_DATA), -FI_EBADFLAGS);
 }
 
+/* The data that a call is given, which may change when it has returned. */
+static void operands_forget(void)
+{
+	memset(source, 0x77, sizeof(source));
+	memset(operand, 0x77, sizeof(operand));
+}
+
+/* At every level: results are there when a call completes. FI_INJECT: operands are copied. */
+static void a_fetch_completes_when_its_values_are_here(void **state)
+{
+	const uint64_t levels[] = {0, FI_INJECT_COMPLETE, FI_TRANSMIT_COMPLETE,
+		FI_DELIVERY_COMPLETE, FI_INJECT, FI_MORE | FI_INJECT};
+	struct fi_ioc pieces[2] = {{source, 16}, {source + 128, 112}};
+	struct fi_ioc results[2] = {{result, 100}, {result + 800, 28}};
+	struct fi_ioc one = {source, 1}, compare = {operand, 1}, into = {result, 1};
+	struct fi_rma_ioc there = {0, 128, KEY};
+	const struct type *type = &types[FI_UINT64];
+	struct fi_msg_atomic message;
+	uint8_t with[8];
+
+	(void)state;
+	for (unsigned i = 0; i < 2 * sizeof(levels) / sizeof(levels[0]); i++) {
+		const uint64_t level = levels[i / 2];
+
+		there.count = 128;
+		message = message_of(pieces, 2, &there, i % 2 ? FI_SUM : FI_ATOMIC_WRITE);
+		values_make(type, 128, i);
+		for (unsigned n = 0; n < 128; n++)
+			type->apply(message.op, mirror + EDGE + 8 * n, source + 8 * n, operand);
+		assert_ok(fi_fetch_atomicmsg(
+			sides[0].ep, &message, results, NULL, 2, FI_COMPLETION | level));
+		if (level & FI_INJECT)
+			operands_forget();
+		done_take(FI_ATOMIC | FI_READ, &context);
+		assert_memory_equal(result, before, 1024);
+		assert_memory_equal(target, mirror, sizeof(target));
+
+		there.count = 1;
+		message = message_of(&one, 1, &there, FI_CSWAP);
+		values_make(type, 1, i);
+		memcpy(operand, target + EDGE, 8);
+		memcpy(with, source, 8);
+		assert_ok(fi_compare_atomicmsg(sides[0].ep, &message, &compare, NULL, 1, &into,
+			NULL, 1, FI_COMPLETION | level));
+		if (level & FI_INJECT)
+			operands_forget();
+		done_take(FI_ATOMIC | FI_READ, &context);
+		assert_memory_equal(result, before, 8);
+		assert_memory_equal(target + EDGE, with, 8);
+	}
+}
+
+/* A read has no source, in any form. */
+static void a_read_looks_at_no_source(void **state)
+{
+	struct fi_ioc results[2] = {{result, 100}, {result + 800, 28}}, bad = {NULL, 7};
+	struct fi_rma_ioc there = {0, 128, KEY};
+	struct fi_msg_atomic message = message_of(NULL, 0, &there, FI_ATOMIC_READ);
+
+	(void)state;
+	for (unsigned i = 0; i < 3; i++) {
+		values_make(&types[FI_UINT64], 128, i);
+		if (i == 0)
+			assert_ok(fi_fetch_atomicv(sides[0].ep, NULL, NULL, 0, results, NULL, 2,
+				sides[0].other, 0, KEY, FI_UINT64, FI_ATOMIC_READ, &context));
+		else if (i == 1)
+			assert_ok(fi_fetch_atomicv(sides[0].ep, &bad, NULL, 1, results, NULL, 2,
+				sides[0].other, 0, KEY, FI_UINT64, FI_ATOMIC_READ, &context));
+		else
+			assert_ok(fi_fetch_atomicmsg(
+				sides[0].ep, &message, results, NULL, 2, FI_COMPLETION));
+		done_take(FI_ATOMIC | FI_READ, &context);
+		assert_memory_equal(result, before, 1024);
+		assert_memory_equal(target + EDGE, before, 1024);
+	}
+}
+
+/* FI_MR_LOCAL is not required, so descriptors are not looked at. */
+static void a_descriptor_is_ignored(void **state)
+{
+	void *none = &context, *two[2] = {NULL, &context};
+	struct fi_ioc pieces[2] = {{source, 1}, {source + 8, 1}};
+
+	(void)state;
+	values_make(&types[FI_UINT64], 2, 1);
+	assert_ok(fi_atomic(
+		sides[0].ep, source, 2, none, sides[0].other, 0, KEY, FI_UINT64, FI_SUM, &context));
+	done_take(FI_ATOMIC | FI_WRITE, &context);
+	values_check(&types[FI_UINT64], FI_SUM, 2, false);
+	memcpy(before, target + EDGE, BYTES);
+	assert_ok(fi_fetch_atomicv(sides[0].ep, pieces, two, 2, pieces, two, 2, sides[0].other, 0,
+		KEY, FI_UINT64, FI_ATOMIC_READ, &context));
+	done_take(FI_ATOMIC | FI_READ, &context);
+	assert_memory_equal(source, before, 16);
+	assert_ok(fi_compare_atomic(sides[0].ep, operand, 1, none, source, none, result, none,
+		sides[0].other, 0, KEY, FI_UINT64, FI_CSWAP, &context));
+	done_take(FI_ATOMIC | FI_READ, &context);
+	assert_memory_equal(target + EDGE, operand, 8);
+}
+
+/* --- order of what an initiator does */
+
+static uint64_t sum_at_target(void)
+{
+	uint64_t sum;
+
+	memcpy(&sum, target + EDGE, sizeof(sum));
+	return sum;
+}
+
+/* By a call with FI_FENCE, until it is taken. */
+static void fenced(ssize_t (*call)(void))
+{
+	const time_t end = time(NULL) + HANG;
+	ssize_t taken;
+
+	while ((taken = call()) == -FI_EAGAIN) {
+		(void)fi_cq_read(sides[1].cq, NULL, 0);
+		assert_true(time(NULL) < end);
+	}
+	assert_ok(taken);
+}
+
+static struct fi_ioc *one_source(void)
+{
+	static struct fi_ioc one = {source, 1};
+
+	return &one;
+}
+
+static const struct fi_rma_ioc first = {0, 1, KEY};
+
+static ssize_t fenced_sum(void)
+{
+	const struct fi_msg_atomic message = message_of(one_source(), 1, &first, FI_SUM);
+
+	return fi_atomicmsg(sides[0].ep, &message, FI_FENCE | FI_COMPLETION);
+}
+
+static ssize_t fenced_fetch(void)
+{
+	const struct fi_msg_atomic message = message_of(one_source(), 1, &first, FI_SUM);
+	struct fi_ioc into = {result, 1};
+
+	return fi_fetch_atomicmsg(sides[0].ep, &message, &into, NULL, 1, FI_FENCE | FI_COMPLETION);
+}
+
+static ssize_t fenced_compare(void)
+{
+	const struct fi_msg_atomic message = message_of(one_source(), 1, &first, FI_CSWAP_NE);
+	struct fi_ioc compare = {operand, 1}, into = {result, 1};
+
+	return fi_compare_atomicmsg(
+		sides[0].ep, &message, &compare, NULL, 1, &into, NULL, 1, FI_FENCE | FI_COMPLETION);
+}
+
+static ssize_t fenced_tell(void)
+{
+	const struct fi_rma_iov there = {512, 8, KEY};
+	const struct iovec iov = {source, 8};
+	const struct fi_msg_rma message = {.msg_iov = &iov,
+		.iov_count = 1,
+		.addr = sides[0].other,
+		.rma_iov = &there,
+		.rma_iov_count = 1,
+		.data = 5,
+		.context = &context};
+
+	return fi_writemsg(sides[0].ep, &message, FI_FENCE | FI_COMPLETION | FI_REMOTE_CQ_DATA);
+}
+
+static void a_fence_waits_for_atomics_before(void **state)
+{
+	static ssize_t (*const calls[])(void) = {
+		fenced_sum, fenced_fetch, fenced_compare, fenced_tell};
+	const uint64_t one = 1;
+
+	(void)state;
+	for (unsigned i = 0; i < 40; i++) {
+		struct fi_cq_tagged_entry entry;
+		uint64_t old;
+
+		memset(target + EDGE, 0, BYTES);
+		memcpy(source, &one, sizeof(one));
+		memset(operand, 0, sizeof(operand));
+		for (unsigned n = 0; n < 100; n++)
+			assert_ok(fi_inject_atomic(
+				sides[0].ep, &one, 1, sides[0].other, 0, KEY, FI_UINT64, FI_SUM));
+		fenced(calls[i % 4]);
+		if (i % 4 == 3) { /* the target hears of it when all is there */
+			completion_take(&sides[1], &entry, NULL);
+			assert_int_equal(entry.data, 5);
+			assert_int_equal(sum_at_target(), 100);
+		}
+		completion_take(&sides[0], &entry, NULL);
+		assert_ptr_equal(entry.op_context, &context);
+		memcpy(&old, result, sizeof(old));
+		if (i % 4 == 1 || i % 4 == 2)
+			assert_int_equal(old, 100);
+		assert_int_equal(sum_at_target(), i % 4 < 2 ? 101 : i % 4 == 2 ? 1 : 100);
+	}
+}
+
+/* A target that hears of a later call sees what an atomic before has done. */
+static void what_follows_a_completion_is_behind_it(void **state)
+{
+	const uint64_t one = 1;
+
+	(void)state;
+	memset(target + EDGE, 0, BYTES);
+	for (unsigned i = 1; i <= 100; i++) {
+		struct fi_cq_tagged_entry entry;
+
+		assert_ok(fi_atomic(sides[0].ep, &one, 1, NULL, sides[0].other, 0, KEY, FI_UINT64,
+			FI_SUM, &context));
+		done_take(FI_ATOMIC | FI_WRITE, &context);
+		assert_ok(fi_inject_writedata(sides[0].ep, &one, 8, i, sides[0].other, 512, KEY));
+		completion_take(&sides[1], &entry, NULL);
+		assert_int_equal(entry.data, i);
+		assert_int_equal(sum_at_target(), i);
+	}
+}
+
+/* --- what is refused at once */
+
 static void bad_calls_are_refused_at_once(void **state)
 {
 	struct fi_ioc pieces[5] = {{source, 1}, {source, 1}, {source, 1}, {source, 1}, {source, 1}};
@@ -406,9 +639,17 @@ static void bad_calls_are_refused_at_once(void **state)
 	assert_int_equal(fi_compare_atomicv(ep, pieces, NULL, 1, pieces, NULL, 2, pieces, NULL, 1,
 				 to, 0, KEY, FI_INT8, FI_CSWAP, NULL),
 		-FI_EINVAL);
+	assert_int_equal(fi_compare_atomic(ep, source, 2, NULL, operand, NULL, result, NULL, to, 0,
+				 KEY, FI_INT8, FI_CSWAP, NULL),
+		-FI_EMSGSIZE);
 	assert_int_equal(fi_atomicmsg(ep, &message, 0), -FI_EINVAL);
+	there.count = 1;
 	message.rma_iov_count = 2;
 	assert_int_equal(fi_atomicmsg(ep, &message, 0), -FI_EINVAL);
+	message.rma_iov_count = 1;
+	assert_int_equal(fi_atomicmsg(ep, &message, FI_TAGGED), -FI_EBADFLAGS);
+	assert_int_equal(fi_atomicmsg(ep, &message, FI_TRIGGER), -FI_EBADFLAGS);
+	assert_int_equal(fi_atomicmsg(ep, &message, FI_COMMIT_COMPLETE), -FI_EBADFLAGS);
 	nothing_completes(&sides[0]);
 }
 
@@ -574,6 +815,11 @@ int main(void)
 		TEST(every_operation_on_every_type),
 		TEST(what_is_valid_says_fi_query_atomic),
 		TEST(every_form_of_a_call),
+		TEST(a_fetch_completes_when_its_values_are_here),
+		TEST(a_read_looks_at_no_source),
+		TEST(a_descriptor_is_ignored),
+		TEST(a_fence_waits_for_atomics_before),
+		TEST(what_follows_a_completion_is_behind_it),
 		TEST(bad_calls_are_refused_at_once),
 		TEST(nothing_that_is_not_allowed_is_done),
 		TEST(only_what_returns_values_reads),

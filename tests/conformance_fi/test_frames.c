@@ -11,6 +11,7 @@ static int context;
 
 static void what_is_valid_fits_into_a_frame(void **state)
 {
+	struct fi_atomic_attr attr;
 	struct fid_mr *region;
 	size_t count = 0, fetched = 0;
 
@@ -24,6 +25,9 @@ static void what_is_valid_fits_into_a_frame(void **state)
 	assert_ok(fi_fetch_atomicvalid(sides[0].ep, FI_UINT64, FI_SUM, &fetched));
 	assert_in_range(count, 1, WORDS - 1);
 	assert_int_equal(fetched, count);
+	assert_ok(fi_query_atomic(domain, FI_UINT64, FI_SUM, &attr, FI_FETCH_ATOMIC));
+	assert_int_equal(attr.count, count);
+	assert_int_equal(attr.size, 8);
 	assert_ok(fi_atomic(sides[0].ep, source, count, NULL, sides[0].other, 0, KEY, FI_UINT64,
 		FI_SUM, &context));
 	done_take(FI_ATOMIC | FI_WRITE, &context);
