@@ -84,6 +84,36 @@ static int opened_selective(void **state)
 	return 0;
 }
 
+/* Calls without flags complete, others if theirs say so. */
+static int opened_to_complete(void **state)
+{
+	(void)state;
+	pair_open(&(struct wish){
+		.caps = FI_RMA, .bind = FI_SELECTIVE_COMPLETION, .tx_flags = FI_COMPLETION});
+	memory_open();
+	region_open(BOTH);
+	return 0;
+}
+
+static int opened_to_inject(void **state)
+{
+	(void)state;
+	pair_open(&(struct wish){.caps = FI_RMA, .tx_flags = FI_INJECT});
+	memory_open();
+	region_open(BOTH);
+	return 0;
+}
+
+static int opened_automatic(void **state)
+{
+	(void)state;
+	pair_open(&(struct wish){
+		.caps = FI_RMA, .wait = FI_WAIT_UNSPEC, .progress = FI_PROGRESS_AUTO});
+	memory_open();
+	region_open(BOTH);
+	return 0;
+}
+
 static int closed(void **state)
 {
 	(void)state;
@@ -249,6 +279,53 @@ static void an_inject_gives_its_memory_back_and_does_not_complete(void **state)
 	target_is_as_it_should_be();
 	assert_int_equal(
 		fi_inject_write(ep, local, most + 1, sides[0].other, base, key), -FI_EMSGSIZE);
+	assert_int_equal(fi_inject_writedata(ep, local, most + 1, 1, sides[0].other, base, key),
+		-FI_EMSGSIZE);
+	message_make(&message, iov, &there, 2, most + 1, 0);
+	assert_int_equal(fi_writemsg(ep, &message, FI_INJECT), -FI_EMSGSIZE);
+}
+
+/* Of an endpoint that says so of all its writes; reads have nothing to give back. */
+static void what_an_endpoint_injects_is_given_back(void **state)
+{
+	struct fid_ep *ep = sides[0].ep;
+	const fi_addr_t to = sides[0].other;
+	uint8_t kept[5000];
+	struct fi_msg_rma message;
+	struct fi_rma_iov there;
+	struct iovec iov[4];
+
+	(void)state;
+	memcpy(kept, local, sizeof(kept));
+	for (unsigned i = 0; i < 3; i++) {
+		const uint64_t at = i * 5000;
+
+		message_make(&message, iov, &there, 3, 4000, at);
+		if (i == 0)
+			assert_ok(fi_write(ep, local, 4000, NULL, to, base + at, key, &context));
+		else if (i == 1)
+			assert_ok(fi_writev(ep, iov, NULL, 3, to, base + at, key, &context));
+		else
+			assert_ok(fi_writedata(
+				ep, local, 4000, NULL, 7, to, base + at, key, &context));
+		memset(local, 0, 4000);
+		written_take();
+		target_gets(kept, at, 4000);
+		target_is_as_it_should_be();
+		memcpy(local, kept, 4000);
+	}
+	told_take(7, 4000);
+	assert_int_equal(fi_write(ep, local, 5000, NULL, to, base, key, NULL), -FI_EMSGSIZE);
+	/* By flags of its own a call does without. */
+	message_make(&message, iov, &there, 1, 5000, 0);
+	assert_ok(fi_writemsg(ep, &message, 0));
+	written_take();
+	target_gets(local, 0, 5000);
+	target_is_as_it_should_be();
+	memset(local, 0, 5000);
+	assert_ok(fi_read(ep, local, 5000, NULL, to, base, key, &context));
+	done_take(FI_RMA | FI_READ, &context);
+	assert_memory_equal(local, kept, 5000);
 }
 
 static void remote_data_arrives_behind_what_was_written(void **state)
@@ -285,6 +362,8 @@ static void remote_data_arrives_behind_what_was_written(void **state)
 	/* Others tell nobody. */
 	assert_ok(fi_write(ep, local, 8, NULL, to, base, key, &context));
 	written_take();
+	assert_ok(fi_read(ep, local, 8, NULL, to, base, key, &context));
+	done_take(FI_RMA | FI_READ, &context);
 	nothing_completes(&sides[1]);
 }
 
@@ -342,6 +421,13 @@ static void every_completion_level_completes(void **state)
 		assert_ok(fi_readmsg(sides[0].ep, &message, FI_COMPLETION | levels[i]));
 		done_take(FI_RMA | FI_READ, &context);
 	}
+	/* More follows, or not. */
+	assert_ok(fi_writemsg(sides[0].ep, &message, FI_MORE));
+	written_take();
+	assert_ok(fi_readmsg(sides[0].ep, &message, FI_MORE));
+	done_take(FI_RMA | FI_READ, &context);
+	assert_int_equal(fi_writemsg(sides[0].ep, &message, FI_TRIGGER), -FI_EBADFLAGS);
+	assert_int_equal(fi_readmsg(sides[0].ep, &message, FI_TRIGGER), -FI_EBADFLAGS);
 	assert_int_equal(fi_writemsg(sides[0].ep, &message, FI_COMMIT_COMPLETE), -FI_EBADFLAGS);
 	assert_int_equal(fi_readmsg(sides[0].ep, &message, FI_INJECT), -FI_EBADFLAGS);
 	assert_int_equal(fi_readmsg(sides[0].ep, &message, FI_REMOTE_CQ_DATA), -FI_EBADFLAGS);
@@ -366,6 +452,60 @@ static void what_nobody_asks_for_does_not_complete(void **state)
 	there.key = key + 1;
 	assert_ok(fi_writemsg(sides[0].ep, &message, 0));
 	failed_take(FI_EKEYREJECTED, FI_RMA | FI_WRITE, &context);
+}
+
+static void a_call_s_flags_stand_for_the_endpoint_s(void **state)
+{
+	struct fi_msg_rma message;
+	struct fi_rma_iov there;
+	struct iovec iov[4];
+
+	(void)state;
+	message_make(&message, iov, &there, 1, 100, 0);
+	assert_ok(fi_write(sides[0].ep, local, 8, NULL, sides[0].other, base, key, &context));
+	written_take();
+	assert_ok(fi_read(sides[0].ep, local, 8, NULL, sides[0].other, base, key, &context));
+	done_take(FI_RMA | FI_READ, &context);
+	assert_ok(fi_writemsg(sides[0].ep, &message, 0));
+	assert_ok(fi_readmsg(sides[0].ep, &message, 0));
+	nothing_completes(&sides[0]);
+	assert_ok(fi_readmsg(sides[0].ep, &message, FI_COMPLETION));
+	done_take(FI_RMA | FI_READ, &context);
+	/* Remote data is for the target, whose own operations need not complete. */
+	assert_ok(fi_inject_writedata(sides[0].ep, local, 8, 5, sides[0].other, base, key));
+	told_take(5, 8);
+	nothing_completes(&sides[0]);
+}
+
+/* FI_PROGRESS_AUTO: what has no completion needs no call of the initiator's either. */
+static void a_target_s_program_makes_no_calls(void **state)
+{
+	const time_t end = time(NULL) + HANG;
+	struct fi_cq_tagged_entry entry;
+	volatile uint8_t *last = target + EDGE + 3999;
+
+	(void)state;
+	for (unsigned i = 0; i < 3; i++) {
+		if (i == 0)
+			assert_ok(fi_write(sides[0].ep, local, BYTES, NULL, sides[0].other, base,
+				key, &context));
+		else if (i == 1)
+			assert_ok(fi_read(sides[0].ep, local, BYTES, NULL, sides[0].other, base,
+				key, &context));
+		else
+			assert_ok(fi_writedata(sides[0].ep, local, 100, NULL, 9, sides[0].other,
+				base, key, &context));
+		assert_int_equal(fi_cq_sread(sides[0].cq, &entry, 1, NULL, HANG * 1000), 1);
+		assert_ptr_equal(entry.op_context, &context);
+	}
+	assert_int_equal(fi_cq_sread(sides[1].cq, &entry, 1, NULL, HANG * 1000), 1);
+	assert_int_equal(entry.data, 9);
+	target_gets(local, 0, BYTES);
+	target_is_as_it_should_be();
+	local[3999] = (uint8_t) ~*last;
+	assert_ok(fi_inject_write(sides[0].ep, local, 4000, sides[0].other, base, key));
+	while (*last != local[3999])
+		assert_true(time(NULL) < end);
 }
 
 static void an_endpoint_reaches_itself(void **state)
@@ -488,6 +628,13 @@ static void a_fence_waits_for_what_was_before(void **state)
 		completion_take(&sides[1], NULL, NULL);
 	assert_memory_equal(room[0], local, 100000);
 	assert_string_equal(room[1], "fenced");
+	/* And for what has no completion. */
+	for (uint8_t i = 0; i < 100; i++)
+		assert_ok(fi_inject_write(ep, &i, 1, to, base, key));
+	memset(local, 0, 8);
+	fenced(fenced_read, 0);
+	done_take(FI_RMA | FI_READ, &context);
+	assert_int_equal(local[0], 99);
 }
 
 /* --- what an enemy tries */
@@ -1060,6 +1207,12 @@ int main(void)
 		TEST(every_form_of_a_read_reads),
 		TEST_BASIC(every_form_of_a_read_reads),
 		TEST(an_inject_gives_its_memory_back_and_does_not_complete),
+		cmocka_unit_test_setup_teardown(
+			what_an_endpoint_injects_is_given_back, opened_to_inject, closed),
+		cmocka_unit_test_setup_teardown(
+			a_call_s_flags_stand_for_the_endpoint_s, opened_to_complete, closed),
+		cmocka_unit_test_setup_teardown(
+			a_target_s_program_makes_no_calls, opened_automatic, closed),
 		TEST(remote_data_arrives_behind_what_was_written),
 		TEST(no_remote_data_is_lost_when_nobody_reads),
 		TEST(every_completion_level_completes),
