@@ -186,11 +186,9 @@ static bool elements_count(const struct fi_ioc *iov, size_t count, uint64_t *ele
 	*elements = 0;
 	if (count == 0 || count > IOV_MAX_PARTS || !iov)
 		return false;
-	for (size_t i = 0; i < count; i++) {
-		if (iov[i].count > AMO_BYTES_MAX)
+	for (size_t i = 0; i < count; i++)
+		if (__builtin_add_overflow(*elements, iov[i].count, elements))
 			return false;
-		*elements += iov[i].count;
-	}
 	return *elements != 0;
 }
 

@@ -11,6 +11,7 @@
 #include <base/log.h>
 
 #define COUNT_FIRST 64
+#define COUNT_HINT  (UINT32_C(1) << 16) /* no more from the start, whatever the program says */
 #define COUNT_MAX   (UINT32_C(1) << 24)
 
 static uint32_t chain_of(const struct av *av, uint32_t nid, uint32_t pid, uint32_t life)
@@ -347,7 +348,7 @@ int av_open(struct fid_domain *fid, struct fi_av_attr *attr, struct fid_av **ope
 		return -FI_ENOSYS;
 	if (attr->type > FI_AV_TABLE || (attr->flags & ~(FI_EVENT | FI_SYMMETRIC)) != 0)
 		return -FI_EINVAL;
-	while (count < attr->count && count < COUNT_MAX)
+	while (count < attr->count && count < COUNT_HINT)
 		count *= 2;
 	av = calloc(1, sizeof(*av));
 	if (!av || !av_grow(av, count)) {

@@ -539,10 +539,14 @@ int endpoint_open(
 	static struct fi_ops_ep ep_ops;
 	static struct fi_ops_cm cm_ops;
 	struct domain *domain = object_of(fid, struct domain);
+	const size_t tx_size = info->tx_attr ? info->tx_attr->size : 0;
+	const size_t rx_size = info->rx_attr ? info->rx_attr->size : 0;
 	struct endpoint *endpoint;
 
 	if (info->ep_attr && info->ep_attr->type != FI_EP_RDM &&
 		info->ep_attr->type != FI_EP_UNSPEC)
+		return -FI_EINVAL;
+	if (tx_size > SIZE_LIMIT || rx_size > SIZE_LIMIT)
 		return -FI_EINVAL;
 	endpoint = calloc(1, sizeof(*endpoint));
 	if (!endpoint)
@@ -571,10 +575,8 @@ int endpoint_open(
 	endpoint->ordered = info->tx_attr && info->tx_attr->msg_order & ORDERS;
 	endpoint->own.tx_flags = info->tx_attr ? info->tx_attr->op_flags : 0;
 	endpoint->own.rx_flags = info->rx_attr ? info->rx_attr->op_flags : 0;
-	endpoint->tx_size =
-		info->tx_attr && info->tx_attr->size ? (uint32_t)info->tx_attr->size : TX_SIZE;
-	endpoint->rx_size =
-		info->rx_attr && info->rx_attr->size ? (uint32_t)info->rx_attr->size : RX_SIZE;
+	endpoint->tx_size = tx_size != 0 ? (uint32_t)tx_size : TX_SIZE;
+	endpoint->rx_size = rx_size != 0 ? (uint32_t)rx_size : RX_SIZE;
 	endpoint->atomic_max = AMO_BYTES_MAX;
 	endpoint->least = LEAST;
 	list_init(&endpoint->shared);

@@ -199,6 +199,8 @@ static ssize_t eq_write(
 	int result;
 
 	(void)flags;
+	if (length > INT32_MAX)
+		return -FI_EINVAL;
 	result = eq_post(object_of(fid, struct eq), event, buffer, length, 0);
 	return result == 0 ? (ssize_t)length : result;
 }

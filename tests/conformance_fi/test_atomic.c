@@ -629,6 +629,10 @@ static void bad_calls_are_refused_at_once(void **state)
 		fi_atomic(ep, source, 0, NULL, to, 0, KEY, FI_INT8, FI_SUM, NULL), -FI_EINVAL);
 	assert_int_equal(
 		fi_atomic(ep, source, 129, NULL, to, 0, KEY, FI_INT64, FI_SUM, NULL), -FI_EMSGSIZE);
+	for (unsigned i = 10; i < 64; i++)
+		assert_int_equal(fi_atomic(ep, source, (UINT64_C(1) << i) + 1, NULL, to, 0, KEY,
+					 FI_INT8, FI_SUM, NULL),
+			-FI_EMSGSIZE);
 	assert_int_equal(
 		fi_atomic(ep, source, 1, NULL, 999, 0, KEY, FI_INT64, FI_SUM, NULL), -FI_EINVAL);
 	assert_int_equal(
@@ -643,7 +647,9 @@ static void bad_calls_are_refused_at_once(void **state)
 				 KEY, FI_INT8, FI_CSWAP, NULL),
 		-FI_EMSGSIZE);
 	assert_int_equal(fi_atomicmsg(ep, &message, 0), -FI_EINVAL);
-	there.count = 1;
+	pieces[0].count = there.count = 2000;
+	assert_int_equal(fi_atomicmsg(ep, &message, 0), -FI_EMSGSIZE);
+	pieces[0].count = there.count = 1;
 	message.rma_iov_count = 2;
 	assert_int_equal(fi_atomicmsg(ep, &message, 0), -FI_EINVAL);
 	message.rma_iov_count = 1;

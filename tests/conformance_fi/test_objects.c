@@ -659,6 +659,126 @@ static void a_child_may_exec_or_end(void **state)
 	assert_string_equal(word, "parent");
 }
 
+/* --- what a program must not do */
+
+enum kind { FABRIC, DOMAIN, EVENTS, VECTOR, QUEUE, COUNTER, SET, ENDPOINT, REGION, CLASSES };
+
+/* An object of each class. */
+static void each_open(struct fid *each[CLASSES])
+{
+	struct fid_eq *eq;
+	struct fid_cntr *counter;
+	struct fid_poll *set;
+	struct fid_ep *ep;
+	struct fid_mr *mr;
+
+	assert_ok(fi_eq_open(fabric, &(struct fi_eq_attr){0}, &eq, NULL));
+	assert_ok(fi_cntr_open(domain, NULL, &counter, NULL));
+	assert_ok(fi_poll_open(domain, NULL, &set));
+	assert_ok(fi_endpoint(domain, info, &ep, NULL));
+	assert_ok(fi_mr_reg(domain, &each, 8, FI_REMOTE_READ, 0, 1, 0, &mr, NULL));
+	each[FABRIC] = &fabric->fid;
+	each[DOMAIN] = &domain->fid;
+	each[EVENTS] = &eq->fid;
+	each[VECTOR] = &sides[0].av->fid;
+	each[QUEUE] = &sides[0].cq->fid;
+	each[COUNTER] = &counter->fid;
+	each[SET] = &set->fid;
+	each[ENDPOINT] = &ep->fid;
+	each[REGION] = &mr->fid;
+}
+
+static void no_object_is_taken_for_another(void **state)
+{
+	struct fid *each[CLASSES];
+
+	(void)state;
+	each_open(each);
+	for (enum kind kind = FABRIC; kind < CLASSES; kind++) {
+		struct fid *other = each[kind];
+
+		if (kind != EVENTS) {
+			assert_int_equal(fi_domain_bind(domain, other, 0), -FI_EINVAL);
+			assert_int_equal(fi_av_bind(sides[0].av, other, 0), -FI_EINVAL);
+		}
+		if (kind != EVENTS && kind != VECTOR && kind != QUEUE && kind != COUNTER)
+			assert_int_equal(
+				fi_ep_bind((struct fid_ep *)each[ENDPOINT], other, 0), -FI_EINVAL);
+		if (kind != COUNTER && kind != ENDPOINT)
+			assert_int_equal(
+				fi_mr_bind((struct fid_mr *)each[REGION], other, FI_REMOTE_WRITE),
+				-FI_ENOSYS);
+		if (kind != QUEUE && kind != COUNTER)
+			assert_int_equal(
+				fi_poll_add((struct fid_poll *)each[SET], other, 0), -FI_EINVAL);
+		if (kind != QUEUE && kind != COUNTER && kind != EVENTS)
+			assert_int_equal(fi_trywait(fabric, &other, 1), -FI_EINVAL);
+		assert_int_equal(fi_control(other, 12345, NULL), -FI_ENOSYS);
+	}
+	for (enum kind kind = REGION; kind >= EVENTS; kind--)
+		if (kind != VECTOR && kind != QUEUE)
+			assert_ok(fi_close(each[kind]));
+}
+
+/* Nothing is that long. */
+static void lengths_that_cannot_be_are_refused(void **state)
+{
+	const size_t most = info->ep_attr->max_msg_size;
+	struct fi_info *more = fi_dupinfo(info);
+	struct fi_eq_attr attr = {0};
+	struct fid_eq *eq;
+	struct fid_ep *ep;
+	char in[8];
+
+	(void)state;
+	assert_ok(fi_eq_open(fabric, &attr, &eq, NULL));
+	for (size_t length = most + 1; length > most; length *= 2) {
+		const struct iovec iov[2] = {{in, length}, {in, SIZE_MAX - length}};
+
+		assert_int_equal(
+			fi_send(sides[0].ep, in, length, NULL, sides[0].other, NULL), -FI_EMSGSIZE);
+		assert_int_equal(fi_tsend(sides[0].ep, in, length, NULL, sides[0].other, 1, NULL),
+			-FI_EMSGSIZE);
+		assert_int_equal(
+			fi_sendv(sides[0].ep, iov, NULL, 2, sides[0].other, NULL), -FI_EMSGSIZE);
+		assert_int_equal(fi_inject(sides[0].ep, in, length, sides[0].other), -FI_EMSGSIZE);
+		assert_int_equal(
+			fi_recv(sides[0].ep, in, length, NULL, FI_ADDR_UNSPEC, NULL), -FI_EMSGSIZE);
+		assert_int_equal(fi_trecvv(sides[0].ep, iov, NULL, 2, FI_ADDR_UNSPEC, 1, 0, NULL),
+			-FI_EMSGSIZE);
+		assert_int_equal(fi_eq_write(eq, 1, in, length, 0), -FI_EINVAL);
+		more->tx_attr->size = length;
+		assert_int_equal(fi_endpoint(domain, more, &ep, NULL), -FI_EINVAL);
+		more->tx_attr->size = 0;
+		more->rx_attr->size = length;
+		assert_int_equal(fi_endpoint(domain, more, &ep, NULL), -FI_EINVAL);
+	}
+	assert_int_equal(fi_sendv(sides[0].ep, NULL, NULL, 2, sides[0].other, NULL), -FI_EINVAL);
+	assert_int_equal(
+		fi_sendv(sides[0].ep, &(struct iovec){in, 1}, NULL, SIZE_MAX, sides[0].other, NULL),
+		-FI_EINVAL);
+	assert_int_equal(
+		fi_trecvv(sides[0].ep, NULL, NULL, 1, FI_ADDR_UNSPEC, 1, 0, NULL), -FI_EINVAL);
+	for (unsigned i = 0; i < 2; i++)
+		nothing_completes(&sides[i]);
+	assert_ok(fi_close(&eq->fid));
+	fi_freeinfo(more);
+}
+
+/* Nor has any program so many addresses. */
+static void a_vector_grows_with_what_is_in_it(void **state)
+{
+	struct fi_av_attr attr = {.type = FI_AV_TABLE, .count = SIZE_MAX};
+	struct fid_av *av;
+	fi_addr_t index;
+
+	(void)state;
+	assert_ok(fi_av_open(domain, &attr, &av, NULL));
+	assert_int_equal(fi_av_insert(av, sides[0].name, 1, &index, 0, NULL), 1);
+	assert_int_equal(index, 0);
+	assert_ok(fi_close(&av->fid));
+}
+
 /* --- what is not supported says so */
 
 #define NOT_SUPPORTED(call) assert_int_equal((int)(call), -FI_ENOSYS)
@@ -847,6 +967,9 @@ int main(void)
 		cmocka_unit_test(what_was_injected_arrives_though_the_endpoint_closes),
 		TEST(threads_share_endpoints_and_queues),
 		TEST(a_child_may_exec_or_end),
+		TEST(no_object_is_taken_for_another),
+		TEST(lengths_that_cannot_be_are_refused),
+		TEST(a_vector_grows_with_what_is_in_it),
 		TEST(no_operation_is_missing),
 		cmocka_unit_test(a_kind_that_was_not_asked_for_is_not_there),
 	};

@@ -799,6 +799,22 @@ static void a_bad_call_is_refused_at_once(void **state)
 	there.len = 100;
 	message.rma_iov_count = 2;
 	assert_int_equal(fi_writemsg(ep, &message, 0), -FI_EINVAL);
+	message.rma_iov_count = 1;
+	message.iov_count = SIZE_MAX;
+	assert_int_equal(fi_writemsg(ep, &message, 0), -FI_EINVAL);
+	assert_int_equal(fi_readmsg(ep, &message, 0), -FI_EINVAL);
+	for (unsigned i = 40; i < 64; i++) {
+		const size_t length = ((size_t)1 << i) + 1;
+
+		assert_int_equal(fi_read(ep, local, length, NULL, sides[0].other, base, key, NULL),
+			-FI_EMSGSIZE);
+		assert_int_equal(fi_inject_write(ep, local, length, sides[0].other, base, key),
+			-FI_EMSGSIZE);
+		iov[0].iov_len = length;
+		iov[1].iov_len = SIZE_MAX;
+		assert_int_equal(
+			fi_writev(ep, iov, NULL, 2, sides[0].other, base, key, NULL), -FI_EMSGSIZE);
+	}
 	assert_int_equal(fi_writev(ep, iov, NULL, 5, sides[0].other, base, key, NULL), -FI_EINVAL);
 	assert_int_equal(fi_cancel(&ep->fid, &context), -FI_ENOENT);
 	nothing_completes(&sides[0]);
