@@ -54,9 +54,9 @@ MX_FUNCTION mx_return_t mx_progress(mx_endpoint_t endpoint);
 MX_FUNCTION mx_return_t mx_iconnect(mx_endpoint_t endpoint, uint64_t nic_id, uint32_t endpoint_id,
 	uint32_t filter, uint64_t match_info, void *context, mx_request_t *request);
 
-/* Disconnects from a peer: its pending requests end with MX_STATUS_ENDPOINT_UNREACHABLE. The peer's
- * unexpected messages and its address context are discarded, and its messages are refused until
- * either side connects again. */
+/* Disconnects from a peer. Pending requests with this peer end with MX_STATUS_ENDPOINT_UNREACHABLE.
+ * Unexpected messages of the peer and its address context are discarded. Later messages of the peer
+ * are refused until either side connects again. */
 MX_FUNCTION mx_return_t mx_disconnect(mx_endpoint_t endpoint, mx_endpoint_addr_t addr);
 
 /* Releases a request: it continues, but its completion is not reported.

@@ -227,8 +227,8 @@ MX_FUNCTION const char *mx_strstatus(mx_status_code_t code);
 MX_FUNCTION extern const mx_error_handler_t MX_ERRORS_ARE_FATAL;
 MX_FUNCTION extern const mx_error_handler_t MX_ERRORS_RETURN;
 
-/* Sets the handler of errors that belong to no endpoint, or to one without a handler of its own.
- * NULL: the default.
+/* Sets the handler for errors of no endpoint, or of an endpoint without a handler of its own. NULL
+ * is MX_ERRORS_RETURN if the variable MX_ERRORS_ARE_FATAL is 0, and MX_ERRORS_ARE_FATAL otherwise.
  * Returns the previous handler. */
 MX_FUNCTION mx_error_handler_t mx_set_error_handler(mx_error_handler_t handler);
 
@@ -250,17 +250,17 @@ MX_FUNCTION mx_return_t mx_get_info(mx_endpoint_t endpoint, mx_get_info_key_t ke
  *   board_number   a board of this host, from 0; MX_ANY_NIC: any board with a free endpoint
  *   endpoint_id    below 1,024; MX_ANY_ENDPOINT: the lowest free one
  *   filter         peers that connect must give the same number
- *   params         params_count of them, or NULL with 0
+ *   params         an array of params_count parameters; may be NULL if params_count is 0
  *   endpoint       out
  * Returns
  *   MX_BOARD_UNKNOWN   There is no such board.
  *   MX_BAD_ENDPOINT    endpoint_id is too large, or endpoint is NULL.
  *   MX_BUSY            An endpoint with this id is open on the board, in this process or another.
  *   MX_BAD_PARAM_LIST  params is NULL, and params_count is not 0.
- *   MX_BAD_PARAM_NAME  A key does not exist.
+ *   MX_BAD_PARAM_NAME  The key of a parameter is unknown.
  *   MX_BAD_PARAM_VAL   context_id has more than MX_CONTEXT_ID_BITS_MAX bits, or ends beyond bit 63.
  *   MX_NO_RESOURCES    There is not enough memory.
- *   MX_NO_DEV, MX_NO_DRIVER, MX_NO_PERM, MX_BAD_BAD_BAD  As mx_init() returns them. */
+ *   MX_NO_DEV, MX_NO_DRIVER, MX_NO_PERM, MX_BAD_BAD_BAD  The same as for mx_init(). */
 MX_FUNCTION mx_return_t mx_open_endpoint(uint32_t board_number, uint32_t endpoint_id,
 	uint32_t filter, mx_param_t *params, uint32_t params_count, mx_endpoint_t *endpoint);
 

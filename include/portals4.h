@@ -350,12 +350,12 @@ typedef struct {
 
 /* --- Functions. A comment's number is the section of the reference, "Portals 4". */
 
-/* What all functions have in common: any thread may call them; a signal handler may not. Only
- * PtlFini, PtlNIFini, PtlPTFree, PtlPTDisable, PtlPTEnable, PtlCTWait, PtlCTPoll, PtlEQWait,
- * PtlEQPoll and PtlAtomicSync may block. A function that fails changes nothing. PTL_NO_INIT is
- * checked first, then the handle, then the other arguments. A handle is bad if it is of another
- * kind, if its object has been released, if it is PTL_INVALID_HANDLE, or if it is a _NONE constant
- * where an object is needed. */
+/* What all functions have in common: any thread may call any function; a signal handler may call
+ * none. Only PtlFini, PtlNIFini, PtlPTFree, PtlPTDisable, PtlPTEnable, PtlCTWait, PtlCTPoll,
+ * PtlEQWait, PtlEQPoll and PtlAtomicSync may block. A function that fails changes nothing.
+ * PTL_NO_INIT is checked first, then the handle, then the other arguments. A handle is bad if it is
+ * of another kind, if its object has been released, if it is PTL_INVALID_HANDLE, or if it is a
+ * _NONE constant where an object is needed. */
 
 /* Initialisation and end */
 
@@ -795,13 +795,13 @@ PTL_API int PtlTriggeredMEUnlink(
 
 /* Event queues */
 
-/* 8. Makes an event queue.
- *   count      the least number of events that the queue holds; when it is full, new events
- *              overwrite the oldest
+/* 8. Allocates an event queue.
+ *   count      the number of events that the queue must have room for; when the queue is full, a
+ *              new event overwrites the oldest
  *   eq_handle  out
  * Returns
  *   PTL_ARG_INVALID  ni_handle is bad, or eq_handle is NULL.
- *   PTL_NO_SPACE     The interface has max_eqs queues, or PTL_EVENT_MEMORY is used up. */
+ *   PTL_NO_SPACE     The interface has max_eqs queues already, or PTL_EVENT_MEMORY is used up. */
 PTL_API int PtlEQAlloc(ptl_handle_ni_t ni_handle, ptl_size_t count, ptl_handle_eq_t *eq_handle);
 
 /* 8. Frees an event queue. Threads that wait for its events return PTL_INTERRUPTED; no events are

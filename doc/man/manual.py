@@ -93,7 +93,7 @@ class Function:
                 codes.append(("MX_NOT_INITIALIZED", "The library is not initialised: mx_init() was not called, mx_finalize() was, or this is a "
                               "child made by fork()."))
             if "mx_endpoint_t endpoint" in self.declarations[0]:
-                codes.append(("MX_BAD_ENDPOINT", "endpoint is no open endpoint."))
+                codes.append(("MX_BAD_ENDPOINT", "endpoint is not an open endpoint."))
             return codes
         if self.header not in PORTALS or not self.declarations[0].startswith("int ") or self.names[0] in NO_CODES:
             return []
@@ -317,7 +317,7 @@ def function_page(name, section, function, functions_of_all, types, general, exa
                       for n, line in enumerate(declaration.split("\n"))) + "\n.fi\n"
     page += f".SH DESCRIPTION\n{flow(description)}\n"
     for argument, text in arguments:
-        page += tagged(argument, text)
+        page += tagged(argument, re.sub(r"^out\b", "output", text))
     if extra:
         page += f".PP\n{flow(extra)}\n"
     codes = function.codes_of_all() + codes + group_codes

@@ -605,8 +605,8 @@ GASNET_FUNCTION void gasnet_put_val(
 	gasnet_node_t node, void *dest, gasnet_register_value_t value, size_t nbytes);
 
 /* Gets a value from the segment of a rank.
- *   nbytes  1 to 8
- * Returns the value; the bytes above it are 0. */
+ *   nbytes  the size of the value in bytes, 1 to 8
+ * Returns the value, with zeros in the high bytes that it does not use. */
 GASNET_FUNCTION gasnet_register_value_t gasnet_get_val(
 	gasnet_node_t node, void *src, size_t nbytes);
 
