@@ -44,22 +44,7 @@
 #define VAIN_AT_ONCE    4u  /* of these, connections that are refused, or have said nothing yet */
 #define WAKES_AT_ONCE   64u /* of one link */
 
-#define MAGIC UINT32_C(0x6c6c6148)
-
-enum kind { KIND_HELLO = 1, KIND_ANSWER };
-
-struct hello {
-	uint32_t magic;
-	uint32_t version;
-	uint32_t kind;
-	uint32_t nid;
-	uint32_t pid;
-	uint32_t frame_size;
-	uint64_t pair_bytes;
-	uint64_t incarnation;
-};
-
-static_assert(sizeof(struct hello) <= PARCEL_BYTES, "a parcel holds it");
+static_assert(sizeof(struct rendezvous_hello) <= PARCEL_BYTES, "a parcel holds it");
 
 /* A connection that has not said HELLO. */
 struct half_open {
@@ -173,9 +158,10 @@ static bool page_make(struct rendezvous *rendezvous)
 
 /* --- messages --- */
 
-static struct hello hello_make(const struct rendezvous *rendezvous, enum kind kind)
+static struct rendezvous_hello hello_make(
+	const struct rendezvous *rendezvous, enum rendezvous_kind kind)
 {
-	return (struct hello){.magic = MAGIC,
+	return (struct rendezvous_hello){.magic = RENDEZVOUS_MAGIC,
 		.version = RENDEZVOUS_VERSION,
 		.kind = kind,
 		.nid = rendezvous->options.nid,
@@ -185,17 +171,18 @@ static struct hello hello_make(const struct rendezvous *rendezvous, enum kind ki
 		.incarnation = rendezvous->incarnation};
 }
 
-static bool hello_send(const struct rendezvous *rendezvous, int socket, enum kind kind, int memory)
+static bool hello_send(
+	const struct rendezvous *rendezvous, int socket, enum rendezvous_kind kind, int memory)
 {
-	struct hello hello = hello_make(rendezvous, kind);
+	struct rendezvous_hello hello = hello_make(rendezvous, kind);
 	const int fds[] = {rendezvous->page_file, memory};
 
-	return parcel_send(socket, &hello, sizeof(hello), fds, kind == KIND_HELLO ? 2 : 1);
+	return parcel_send(socket, &hello, sizeof(hello), fds, kind == RENDEZVOUS_HELLO ? 2 : 1);
 }
 
-static const struct hello *hello_of(const struct parcel *parcel)
+static const struct rendezvous_hello *hello_of(const struct parcel *parcel)
 {
-	return (const struct hello *)(const void *)parcel->bytes;
+	return (const struct rendezvous_hello *)(const void *)parcel->bytes;
 }
 
 /* H2. Who is at the other end, by the kernel's word. */
@@ -214,7 +201,7 @@ static bool peer_trusted(struct rendezvous *rendezvous, int socket, struct ucred
 	return false;
 }
 
-static bool hello_sizes(struct rendezvous *rendezvous, const struct hello *hello)
+static bool hello_sizes(struct rendezvous *rendezvous, const struct rendezvous_hello *hello)
 {
 	if (hello->frame_size != rendezvous->options.frame_size) {
 		complain(rendezvous, REFUSED_SIZE,
@@ -235,9 +222,10 @@ static bool hello_sizes(struct rendezvous *rendezvous, const struct hello *hello
 	return true;
 }
 
-static bool parcel_fits(struct rendezvous *rendezvous, const struct parcel *parcel, enum kind kind)
+static bool parcel_fits(
+	struct rendezvous *rendezvous, const struct parcel *parcel, enum rendezvous_kind kind)
 {
-	const struct hello *hello = hello_of(parcel);
+	const struct rendezvous_hello *hello = hello_of(parcel);
 	if (parcel->starved) {
 		complain(rendezvous, REFUSED_RESOURCES,
 			"node: a process waits in %s to be let in, but the descriptors that it "
@@ -245,7 +233,8 @@ static bool parcel_fits(struct rendezvous *rendezvous, const struct parcel *parc
 			rendezvous->place.path, lack_cure(EMFILE, ""));
 		return false;
 	}
-	if (parcel->length < offsetof(struct hello, kind) || hello->magic != MAGIC) {
+	if (parcel->length < offsetof(struct rendezvous_hello, kind) ||
+		hello->magic != RENDEZVOUS_MAGIC) {
 		complain(rendezvous, REFUSED_STRANGE,
 			"node: a program that does not speak as Postern does has connected in %s "
 			"and is refused: keep others out of this directory",
@@ -388,7 +377,8 @@ static bool link_answered(
 	struct rendezvous *rendezvous, struct rendezvous_link *link, const struct parcel *parcel)
 {
 	void *page;
-	if (!parcel_fits(rendezvous, parcel, KIND_ANSWER) || hello_of(parcel)->pid != link->pid)
+	if (!parcel_fits(rendezvous, parcel, RENDEZVOUS_ANSWER) ||
+		hello_of(parcel)->pid != link->pid)
 		return false;
 	page = shared_accept(parcel->fds[0], shared_page_bytes(), SHARED_PAGE_SEALS, PROT_READ);
 	if (!page)
@@ -472,8 +462,8 @@ static bool parcel_map(
 
 /* H4, by an earlier link to the same process id: may the newcomer come in? *replaced: the earlier
  * link, if it was this process's and is given up. */
-static bool newcomer_welcome(
-	struct rendezvous *rendezvous, const struct hello *hello, struct rendezvous_link **replaced)
+static bool newcomer_welcome(struct rendezvous *rendezvous, const struct rendezvous_hello *hello,
+	struct rendezvous_link **replaced)
 {
 	struct rendezvous_link *link = link_find(rendezvous, hello->pid);
 	bool ended;
@@ -503,7 +493,7 @@ static bool newcomer_enter(struct rendezvous *rendezvous, int socket, const stru
 		(!replaced && !link_room(rendezvous)) || !parcel_map(rendezvous, parcel, &accepted))
 		return false;
 	link = replaced ? replaced : link_make(rendezvous, hello_of(parcel)->pid);
-	if (!link || !hello_send(rendezvous, socket, KIND_ANSWER, -1) ||
+	if (!link || !hello_send(rendezvous, socket, RENDEZVOUS_ANSWER, -1) ||
 		!link_join(rendezvous, link, socket)) {
 		munmap(accepted.page, shared_page_bytes());
 		munmap(accepted.memory, rendezvous->options.pair_bytes);
@@ -531,7 +521,7 @@ static void refusal_explain(struct rendezvous *rendezvous, int socket)
 	for (unsigned n = 0; n < WAKES_AT_ONCE; n++)
 		if (recv(socket, &byte, sizeof(byte), MSG_DONTWAIT) <= 0)
 			break;
-	(void)hello_send(rendezvous, socket, KIND_ANSWER, -1);
+	(void)hello_send(rendezvous, socket, RENDEZVOUS_ANSWER, -1);
 }
 
 enum newcomer {
@@ -550,7 +540,7 @@ static enum newcomer newcomer_hear(struct rendezvous *rendezvous, int socket)
 		return NEWCOMER_WAITS;
 	rendezvous->refused[REFUSED_SILENT] += heard == HEARD_END;
 	if (heard == HEARD_MESSAGE && peer_trusted(rendezvous, socket, &who)) {
-		if (parcel_fits(rendezvous, &parcel, KIND_HELLO))
+		if (parcel_fits(rendezvous, &parcel, RENDEZVOUS_HELLO))
 			entered = newcomer_enter(rendezvous, socket, &parcel, &who);
 		else
 			refusal_explain(rendezvous, socket);
@@ -726,7 +716,7 @@ static struct rendezvous_link *connect_link(
 	void *memory = link_memory(rendezvous, &file);
 	if (memory)
 		link = link_make(rendezvous, pid);
-	if (link && hello_send(rendezvous, socket, KIND_HELLO, file) &&
+	if (link && hello_send(rendezvous, socket, RENDEZVOUS_HELLO, file) &&
 		link_join(rendezvous, link, socket)) {
 		link->uid = who->uid;
 		link->process = who->pid;

@@ -50,6 +50,21 @@
 #define RENDEZVOUS_PID_ANY UINT32_MAX
 /* Of the protocol, and of the layout of the memory that two processes share. */
 #define RENDEZVOUS_VERSION 2u
+#define RENDEZVOUS_MAGIC   UINT32_C(0x6c6c6148)
+
+enum rendezvous_kind { RENDEZVOUS_HELLO = 1, RENDEZVOUS_ANSWER };
+
+/* What each of two processes says of itself first. */
+struct rendezvous_hello {
+	uint32_t magic;
+	uint32_t version;
+	uint32_t kind;
+	uint32_t nid;
+	uint32_t pid;
+	uint32_t frame_size;
+	uint64_t pair_bytes;
+	uint64_t incarnation;
+};
 
 /* Why other processes were refused, and what failed: X(constant, name). */
 #define RENDEZVOUS_REFUSALS(X)                                                                     \

@@ -39,12 +39,6 @@ enum {
 	FILES_KINDS
 };
 
-/* As rendezvous.c has it. */
-struct hello {
-	uint32_t magic, version, kind, nid, pid, frame_size;
-	uint64_t pair_bytes, incarnation;
-};
-
 static char runtime[] = "/tmp/postern-fuzz-XXXXXX";
 static char path[128];
 static int page, memory, unsealed, brief;
@@ -125,9 +119,9 @@ static int client_connect(const struct rendezvous *rendezvous)
 
 static void client_say(int client, unsigned number, struct script *script)
 {
-	const struct hello hello = {.magic = UINT32_C(0x6c6c6148),
+	const struct rendezvous_hello hello = {.magic = RENDEZVOUS_MAGIC,
 		.version = RENDEZVOUS_VERSION,
-		.kind = 1,
+		.kind = RENDEZVOUS_HELLO,
 		.nid = 7,
 		.pid = OWN_PID - 2 + number,
 		.frame_size = FRAME,

@@ -42,15 +42,8 @@
 #define BURST      32u
 #define MAPS_MOST  64u
 #define SEALS      (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL | F_SEAL_FUTURE_WRITE)
-#define MAGIC      UINT32_C(0x6c6c6148)
 #define HEADER     14u
 #define SLOT_WORDS 32u /* a slot has a word that publishes it, and then a head */
-
-/* As rendezvous.c has it. */
-struct hello {
-	uint32_t magic, version, kind, nid, pid, frame_size;
-	uint64_t pair_bytes, incarnation;
-};
 
 static unsigned count;
 static const char *interface;
@@ -134,9 +127,9 @@ static int file_make(size_t bytes)
 
 static void hello_send(int fd, const int *files)
 {
-	struct hello hello = {.magic = MAGIC,
+	struct rendezvous_hello hello = {.magic = RENDEZVOUS_MAGIC,
 		.version = RENDEZVOUS_VERSION,
-		.kind = 1,
+		.kind = RENDEZVOUS_HELLO,
 		.nid = (uint32_t)setting_number_item(SETTING_NID, 0, 0),
 		.pid = PID,
 		.frame_size = (uint32_t)setting_number_item(SETTING_MTU, 0, 0) + HEADER,

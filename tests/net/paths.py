@@ -17,6 +17,7 @@ import exchange
 from exchange import Failure, Skip, Stage
 
 MTUS = (1500, 1400, 576, 1500)
+MTU_LEAST6 = 1280  # a link with less carries no IPv6
 LOSSES = (1, 10)  # percent
 UNDERWAY = 0.02   # s, after which a talk is in its middle
 TALKS = 5
@@ -35,11 +36,11 @@ class Way:
 
     def lose(self, percent):
         exchange.run("ip", "netns", "exec", self.router, "nft",
-                     "add table ip loss; flush table ip loss; add chain ip loss way { type filter hook forward priority 0; };"
-                     f"add rule ip loss way numgen random mod 100 < {percent} counter drop")
+                     "add table inet loss; flush table inet loss; add chain inet loss way { type filter hook forward priority 0; };"
+                     f"add rule inet loss way numgen random mod 100 < {percent} counter drop")
 
     def lost(self):
-        words = exchange.run("ip", "netns", "exec", self.router, "nft", "list", "table", "ip", "loss").split()
+        words = exchange.run("ip", "netns", "exec", self.router, "nft", "list", "table", "inet", "loss").split()
         return int(words[words.index("packets") + 1])
 
 
@@ -59,9 +60,10 @@ def paths(stage):
     passive = stage.begin(0, "passive")
     active = stage.begin(1, "active")
     exchange.talk(active)
+    least = MTU_LEAST6 if stage.device.address(0).version == 6 else 0
     for side in (0, 1):
         way = Way(stage.device, side)
-        for mtu in MTUS:
+        for mtu in (max(mtu, least) for mtu in MTUS):
             talk_while(active, lambda way=way, mtu=mtu: way.narrow(mtu))
             print(f"side {side}, MTU {mtu}: all arrived", flush=True)
     for percent in LOSSES:

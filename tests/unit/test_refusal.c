@@ -29,17 +29,15 @@
 #define FLOOD     1000u
 #define HALF_OPEN 16u
 #define LINKS     1024u
-#define MAGIC     UINT32_C(0x6c6c6148)
+#define MAGIC     RENDEZVOUS_MAGIC
 #define VERSION   RENDEZVOUS_VERSION
+#define HELLO     RENDEZVOUS_HELLO
+#define ANSWER    RENDEZVOUS_ANSWER
+#define WHOLE     sizeof(struct rendezvous_hello)
 #define SEALS     (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
 
-/* As the protocol has it. */
-struct hello {
-	uint32_t magic, version, kind, nid, pid, frame_size;
-	uint64_t pair_bytes, incarnation;
-};
-
-static const struct hello good_hello = {MAGIC, VERSION, 1, NID, 99, FRAME, BYTES, 1};
+static const struct rendezvous_hello good_hello = {
+	MAGIC, VERSION, RENDEZVOUS_HELLO, NID, 99, FRAME, BYTES, 1};
 
 static void raw_send(int fd, const void *bytes, size_t length, const int *fds, unsigned count)
 {
@@ -79,17 +77,17 @@ static int page_good(void)
 static bool raw_ended(int fd)
 {
 	struct pollfd end = {.fd = fd, .events = POLLIN};
-	struct hello answer;
+	struct rendezvous_hello answer;
 
 	assert_int_equal(poll(&end, 1, WAIT), 1);
 	if (recv(fd, &answer, sizeof(answer), 0) == sizeof(answer))
-		assert_int_equal(answer.kind, 2);
+		assert_int_equal(answer.kind, RENDEZVOUS_ANSWER);
 	return recv(fd, &answer, sizeof(answer), 0) <= 0;
 }
 
 /* The rendezvous refuses it, and nothing stays; the caller's descriptors are closed. */
-static void refused(struct rendezvous *rendezvous, const struct hello *hello, size_t length,
-	int *fds, unsigned count, const char *words)
+static void refused(struct rendezvous *rendezvous, const struct rendezvous_hello *hello,
+	size_t length, int *fds, unsigned count, const char *words)
 {
 	unsigned before = descriptors() - count;
 	int fd = raw_connect(rendezvous);
@@ -117,37 +115,36 @@ static void assert_counted(const struct rendezvous *rendezvous, enum rendezvous_
 static void rendezvous_turn__refuses_another_hello(void **state)
 {
 	static const struct {
-		struct hello hello;
+		struct rendezvous_hello hello;
 		size_t length;
 		enum rendezvous_refusal refusal;
 		const char *words;
 	} cases[] = {
-		{{MAGIC + 1, VERSION, 1, NID, 9, FRAME, BYTES, 1}, sizeof(struct hello),
-			REFUSED_STRANGE, "does not speak as Postern does"},
-		{{MAGIC, VERSION, 1, NID, 9, FRAME, BYTES, 1}, 4, REFUSED_STRANGE,
+		{{MAGIC + 1, VERSION, HELLO, NID, 9, FRAME, BYTES, 1}, WHOLE, REFUSED_STRANGE,
 			"does not speak as Postern does"},
-		{{MAGIC, VERSION + 1, 1, NID, 9, FRAME, BYTES, 1}, 8, REFUSED_VERSION,
+		{{MAGIC, VERSION, HELLO, NID, 9, FRAME, BYTES, 1}, 4, REFUSED_STRANGE,
+			"does not speak as Postern does"},
+		{{MAGIC, VERSION + 1, HELLO, NID, 9, FRAME, BYTES, 1}, 8, REFUSED_VERSION,
 			"so they cannot talk"},
-		{{MAGIC, VERSION, 1, NID, 9, FRAME, BYTES, 1}, 16, REFUSED_STRANGE,
+		{{MAGIC, VERSION, HELLO, NID, 9, FRAME, BYTES, 1}, 16, REFUSED_STRANGE,
 			"breaks the protocol"},
-		{{MAGIC, VERSION, 2, NID, 9, FRAME, BYTES, 1}, sizeof(struct hello),
+		{{MAGIC, VERSION, ANSWER, NID, 9, FRAME, BYTES, 1}, WHOLE, REFUSED_STRANGE,
+			"breaks the protocol"},
+		{{MAGIC, VERSION, HELLO, NID, 9, FRAME, BYTES, 0}, WHOLE, REFUSED_STRANGE,
+			"breaks the protocol"},
+		{{MAGIC, VERSION, HELLO, NID, 1, FRAME, BYTES, 1}, WHOLE, REFUSED_STRANGE,
+			"claims process id 1"},
+		{{MAGIC, VERSION, HELLO, NID, RENDEZVOUS_PID_ANY, FRAME, BYTES, 1}, WHOLE,
 			REFUSED_STRANGE, "breaks the protocol"},
-		{{MAGIC, VERSION, 1, NID, 9, FRAME, BYTES, 0}, sizeof(struct hello),
-			REFUSED_STRANGE, "breaks the protocol"},
-		{{MAGIC, VERSION, 1, NID, 1, FRAME, BYTES, 1}, sizeof(struct hello),
-			REFUSED_STRANGE, "claims process id 1"},
-		{{MAGIC, VERSION, 1, NID, RENDEZVOUS_PID_ANY, FRAME, BYTES, 1},
-			sizeof(struct hello), REFUSED_STRANGE, "breaks the protocol"},
-		{{MAGIC, VERSION, 1, NID + 1, 9, FRAME, BYTES, 1}, sizeof(struct hello),
-			REFUSED_NODE, "process id 9 in "},
-		{{MAGIC, VERSION, 1, NID + 1, 9, FRAME, BYTES, 1}, sizeof(struct hello),
-			REFUSED_NODE,
+		{{MAGIC, VERSION, HELLO, NID + 1, 9, FRAME, BYTES, 1}, WHOLE, REFUSED_NODE,
+			"process id 9 in "},
+		{{MAGIC, VERSION, HELLO, NID + 1, 9, FRAME, BYTES, 1}, WHOLE, REFUSED_NODE,
 			"has node id 8 and this process 7, so they cannot talk: give both the "
 			"same PTL_NID"},
-		{{MAGIC, VERSION, 1, NID, 9, FRAME + 1, BYTES, 1}, sizeof(struct hello),
-			REFUSED_SIZE, "frames of 9001 bytes and this process of 9000"},
-		{{MAGIC, VERSION, 1, NID, 9, FRAME, BYTES + 1, 1}, sizeof(struct hello),
-			REFUSED_VERSION, "shares 65537 bytes and this process 65536"},
+		{{MAGIC, VERSION, HELLO, NID, 9, FRAME + 1, BYTES, 1}, WHOLE, REFUSED_SIZE,
+			"frames of 9001 bytes and this process of 9000"},
+		{{MAGIC, VERSION, HELLO, NID, 9, FRAME, BYTES + 1, 1}, WHOLE, REFUSED_VERSION,
+			"shares 65537 bytes and this process 65536"},
 	};
 
 	(void)state;
@@ -286,12 +283,12 @@ static void rendezvous_connect__refuses_another_answer(void **state)
 	for (unsigned n = 0; n < 5; n++) {
 		unsigned before = descriptors();
 		struct rendezvous_link *link = rendezvous_connect(rendezvous, 99);
-		struct hello answer = good_hello;
+		struct rendezvous_hello answer = good_hello;
 		int page = n == 1 ? file_make(PAGE, 0) : page_good();
 		int fd = accept(listener, NULL, NULL);
 
 		assert_non_null(link);
-		answer.kind = n == 0 ? 1 : 2;
+		answer.kind = n == 0 ? RENDEZVOUS_HELLO : RENDEZVOUS_ANSWER;
 		answer.pid = n == 2 ? 98 : 99;
 		answer.nid = n == 3 ? NID + 1 : NID;
 		if (n < 4)
@@ -437,7 +434,7 @@ static void rendezvous_connect__stops_at_the_most_links(void **state)
 	if (files.rlim_cur < 3 * LINKS)
 		skip();
 	for (unsigned n = 0; n < LINKS; n++) {
-		struct hello hello = good_hello;
+		struct rendezvous_hello hello = good_hello;
 
 		hello.pid = 100 + n;
 		peers[n] = raw_connect(rendezvous);
