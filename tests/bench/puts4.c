@@ -4,11 +4,12 @@
  *
  *     puts4 p4put N    N puts back and forth, each the answer to the one before
  *     puts4 p4get N    N gets
+ *     puts4 p4ack N    N puts that are acknowledged
  *     puts4 p4count N  windows of 64 puts one way into a non-matching list, counted
  *
- * An entry that stays takes them. A put that is not counted logs one event, PUT, and a get one,
- * REPLY. All in one thread (PTL_PROGRESS=inline), over a loop. Time goes a fixed step with every
- * look at the clock, as in puts.c.
+ * An entry that stays takes them. A put that is not counted logs one event, PUT or ACK, and a get
+ * one, REPLY. All in one thread (PTL_PROGRESS=inline), over a loop. Time goes a fixed step with
+ * every look at the clock, as in puts.c.
  */
 #include <stdbool.h>
 #include <stdint.h>
@@ -49,7 +50,7 @@ static void need(int code, const char *function)
 	exit(EXIT_FAILURE);
 }
 
-enum way { PUTS, GETS, COUNTS };
+enum way { PUTS, GETS, ACKS, COUNTS };
 
 static void entry_append(
 	const struct side *side, ptl_handle_ni_t interface, ptl_pt_index_t portal, enum way way)
@@ -154,6 +155,16 @@ static void counted_put(unsigned from, unsigned count)
 		;
 }
 
+static void puts_acknowledged(unsigned long count)
+{
+	for (unsigned long i = 0; i < count; i++) {
+		need(PtlPut(sides[0].load, 0, BYTES, PTL_ACK_REQ, sides[1].id, PORTAL, 1, 0, NULL,
+			     0),
+			"PtlPut");
+		event_await(&sides[0], PTL_EVENT_ACK);
+	}
+}
+
 static void puts_counted(unsigned long count)
 {
 	counted_put(1, 1); /* they get to know each other */
@@ -166,14 +177,15 @@ int main(int argc, char **argv)
 	static const struct {
 		const char *name;
 		void (*run)(unsigned long count);
-	} ways[] = {{"p4put", puts_answered}, {"p4get", gets}, {"p4count", puts_counted}};
+	} ways[] = {{"p4put", puts_answered}, {"p4get", gets}, {"p4ack", puts_acknowledged},
+		{"p4count", puts_counted}};
 	unsigned long count = argc == 3 ? strtoul(argv[2], NULL, 10) : 0;
 	unsigned way = 0;
 
 	while (argc == 3 && way <= COUNTS && strcmp(argv[1], ways[way].name) != 0)
 		way++;
 	if (argc != 3 || way > COUNTS) {
-		fprintf(stderr, "Usage: puts4 p4put|p4get|p4count N\n");
+		fprintf(stderr, "Usage: puts4 p4put|p4get|p4ack|p4count N\n");
 		return 2;
 	}
 	setenv("PTL_IFACE_NAME", "loop:puts4;loop:puts4", 1);
