@@ -37,8 +37,9 @@
 #define HEADERS      (UINT32_C(1) << 20)
 #define MEMORY       (UINT64_C(16) << 20)
 #define EAGER        4096
-#define PATIENCE     128 /* fruitless looks before the processor is given away */
-#define NAP          (50 * MICROSECOND)
+#define LOOKS        128               /* in vain in a row, after which a program only waits, */
+#define LOOK_PAUSE   (5 * MICROSECOND) /* unless it computes for so long in between */
+#define LOOK_WAIT    (100 * MICROSECOND)
 #define START_TIME   (60 * SECOND)
 #define SAY_INTERVAL (20 * MILLISECOND)
 #define SETTLE_TIME  (500 * MILLISECOND)
@@ -99,7 +100,8 @@ static struct {
 	void (*taken)(const struct adi_result *message);
 	struct adi_operation *free;
 	struct adi_operation *made; /* all: a Request may name one that was pending at adi_end() */
-	unsigned fruitless;
+	unsigned fruitless;         /* looks in a row, up to LOOKS */
+	uint64_t looked;            /* when the last one ended, if those were LOOKS */
 	/* Without a launcher: which barrier each process has come to, as far as rank 0 knows, and
 	 * which one is open. */
 	uint32_t *here;
@@ -302,6 +304,12 @@ static uint64_t bytes_wanted(const char *name, uint64_t usual, uint64_t least, u
 static uint64_t ask_interval(void)
 {
 	return setting_number(SETTING_PEER_TIMEOUT) / ASKS;
+}
+
+/* Of a wait, after which peers_ask() is due. */
+static uint64_t wait_limit(void)
+{
+	return adi.ask == 0 ? UINT64_MAX : ask_interval();
 }
 
 /* Without a launcher nobody else notices that a process has died: rank 0 asks all for a sign of
@@ -644,8 +652,8 @@ API void adi_wait(struct adi_operation *const *operation)
 	bool done = *operation == NULL;
 
 	while (!done) {
-		done = messages_wait(adi.messages, operation_look, (void *)(uintptr_t)operation,
-			adi.ask == 0 ? UINT64_MAX : ask_interval());
+		done = messages_wait(
+			adi.messages, operation_look, (void *)(uintptr_t)operation, wait_limit());
 		peers_ask();
 		unexpected_show();
 	}
@@ -667,49 +675,79 @@ API int adi_cancel(struct adi_operation *operation)
 	return 1;
 }
 
-/* A look has found nothing: others get the processor from time to time. */
-static void give_way(void)
+/* Waits until there was something to do. */
+static bool anything_await(uint64_t timeout)
 {
-	const struct timespec nap = {.tv_nsec = NAP};
+	bool found = messages_wait(adi.messages, NULL, NULL, timeout);
 
-	if (++adi.fruitless < PATIENCE)
-		return;
 	peers_ask();
-	nanosleep(&nap, NULL);
+	unexpected_show();
+	return found;
 }
 
-API int adi_probe(int source, int tag, int context, int blocking, struct adi_result *result)
+/* A program that does nothing but look is a thread that waits: after some looks in vain each
+ * further one waits for a moment, as waits do (lib/base/spinning.h). One that computes in between
+ * does not wait. */
+static void look_begin(void)
+{
+	if (adi.fruitless == LOOKS && now() - adi.looked >= LOOK_PAUSE)
+		adi.fruitless = 0;
+}
+
+static void look_failed(void)
+{
+	peers_ask();
+	if (adi.fruitless < LOOKS)
+		adi.fruitless++;
+	else if (anything_await(LOOK_WAIT))
+		adi.fruitless = 0;
+	if (adi.fruitless == LOOKS)
+		adi.looked = now();
+}
+
+static bool probe_look(int source, int tag, int context, struct adi_result *result)
 {
 	uint64_t ignore, bits = bits_make(context, source, tag, &ignore);
 	struct message_found found;
 
+	unexpected_show();
+	if (!messages_probe(adi.messages, bits, ignore, &found))
+		return false;
+	*result = result_of(found.bits, found.length, 0);
+	adi.fruitless = 0;
+	return true;
+}
+
+API int adi_probe(int source, int tag, int context, int blocking, struct adi_result *result)
+{
 	if (!adi.messages)
 		adi_fail("a probe before A_INIT, or after A_END");
-	for (;;) {
-		unexpected_show();
-		if (messages_probe(adi.messages, bits, ignore, &found)) {
-			adi.fruitless = 0;
-			*result = result_of(found.bits, found.length, 0);
-			return 1;
-		}
-		give_way();
-		if (!blocking)
+	look_begin();
+	while (!probe_look(source, tag, context, result)) {
+		if (!blocking) {
+			look_failed();
 			return 0;
+		}
+		anything_await(wait_limit());
 	}
+	return 1;
 }
 
 API void adi_check(int blocking)
 {
 	if (!adi.messages)
 		return;
-	do {
-		if (messages_progress(adi.messages) != 0) {
-			adi.fruitless = 0;
-			unexpected_show();
+	look_begin();
+	if (messages_progress(adi.messages) == 0) {
+		if (!blocking) {
+			look_failed();
 			return;
 		}
-		give_way();
-	} while (blocking);
+		while (!anything_await(wait_limit()))
+			continue;
+	}
+	adi.fruitless = 0;
+	unexpected_show();
 }
 
 /* --- the machine */

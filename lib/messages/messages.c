@@ -605,9 +605,18 @@ unsigned events_run(struct messages *messages)
 	return count;
 }
 
+/* Has a message arrived since the last call, kept or not? */
+static bool arrivals_look(struct messages *messages)
+{
+	uint64_t arrived = counter_read(&segment_counters(messages->visit.segment)->puts_received);
+	bool found = arrived != messages->arrived;
+
+	messages->arrived = arrived;
+	return found;
+}
+
 unsigned messages_progress(struct messages *messages)
 {
-	uint64_t arrived;
 	unsigned count;
 
 	if (front_visit(messages->options.front, &messages->visit, messages->handle,
@@ -616,9 +625,7 @@ unsigned messages_progress(struct messages *messages)
 	count = events_run(messages);
 	if (count == 0 && messages->visit.interface->inlined && interface_drive() != 0)
 		count = events_run(messages);
-	arrived = counter_read(&segment_counters(messages->visit.segment)->puts_received);
-	count += arrived != messages->arrived;
-	messages->arrived = arrived;
+	count += arrivals_look(messages);
 	visit_leave(&messages->visit);
 	return count;
 }
@@ -633,6 +640,8 @@ static bool wait_look(void *context)
 {
 	const struct wait *wait = context;
 
+	if (!wait->look)
+		return events_run(wait->messages) + arrivals_look(wait->messages) != 0;
 	return wait->look(wait->context) ||
 	       (events_run(wait->messages) != 0 && wait->look(wait->context));
 }
@@ -643,17 +652,19 @@ bool messages_wait(
 	struct wait wait = {messages, look, context};
 	const uint64_t start = messages_now();
 	enum waiting_answer answer;
+	bool told; /* by an event, or because this thread drives */
 
-	if (look(context))
+	if (look && look(context))
 		return true;
 	if (front_visit(messages->options.front, &messages->visit, messages->handle,
 		    HANDLE_INTERFACE, -1) != 0)
 		return false;
+	told = look || messages->visit.interface->inlined;
 	do {
 		uint64_t passed = messages_now() - start;
 		uint64_t left = passed < timeout ? timeout - passed : 0;
 
-		if (messages_is_late(messages) && left > MILLISECOND)
+		if ((messages_is_late(messages) || !told) && left > MILLISECOND)
 			left = MILLISECOND;
 		answer =
 			events_await(&messages->visit, &messages->queue, 1, wait_look, &wait, left);

@@ -370,7 +370,8 @@ void messages_lower(struct messages *messages);
 /* Does what there is to do. Returns how much that was: events, and whether messages have arrived
  * since the last call, kept or not. */
 unsigned messages_progress(struct messages *messages);
-/* The same until look(context) returns true, for at most timeout ns. Returns false on timeout. */
+/* The same until look(context) returns true, for at most timeout ns; look NULL: until there was
+ * something to do. Returns false on timeout. */
 bool messages_wait(
 	struct messages *messages, bool (*look)(void *context), void *context, uint64_t timeout);
 /* Are there events for messages_progress()? Without the lock, too. */

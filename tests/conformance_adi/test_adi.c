@@ -11,6 +11,8 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/resource.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "D.h"
@@ -18,6 +20,8 @@
 #define LONG        300000
 #define BURST_TIME  20 /* s, until a rank that is stuck is ended */
 #define BURST_PAUSE 3  /* s, that a rank computes */
+#define LOOKS       1000
+#define LOOK_TIME   10000 /* ns, that a rank computes between two looks */
 
 static int rank, size, right, left, context = 4;
 #ifdef A_SHOW_UNEXPECTED
@@ -394,6 +398,42 @@ static void computing(void)
 }
 
 /* A blocking check returns when a message arrives, whether a receive has asked for it or not. */
+static long long now(void)
+{
+	struct timespec time;
+
+	clock_gettime(CLOCK_MONOTONIC, &time);
+	return time.tv_sec * 1000000000LL + time.tv_nsec;
+}
+
+/* How often this thread has gone to sleep. */
+static long sleeps(void)
+{
+	struct rusage usage;
+
+	getrusage(RUSAGE_THREAD, &usage);
+	return usage.ru_nvcsw;
+}
+
+/* A program that looks for a message now and then, and computes: looks do not wait. */
+static void looking(void)
+{
+	long before = sleeps();
+	Status status;
+	int found;
+
+	for (int i = 0; i < LOOKS; i++) {
+		long long until = now() + LOOK_TIME;
+
+		while (now() < until)
+			continue;
+		A_iprobe(60, left, context, &found, &status);
+		CHECK(!found);
+	}
+	CHECK(sleeps() - before < LOOKS / 4);
+	together();
+}
+
 static void checked(void)
 {
 	char out = 1, in;
@@ -617,7 +657,9 @@ int main(int argc, char **argv)
 	exchange();
 	matching();
 	checked();
-	if (!computes_inline())
+	if (computes_inline())
+		looking(); /* otherwise a call may wait for the helper, which has the engine */
+	else
 		computing();
 #ifdef A_SHOW_UNEXPECTED
 	shown();
