@@ -386,9 +386,9 @@ int card_print(const struct options *options)
 				row_measure(&card, &rows[i], &card.figures[i]);
 	for (unsigned i = 0; i < ROWS; i++)
 		row_print(&rows[i], &card.figures[i]);
-	printf("# load     %.2f after the last\n"
-	       "# A ratio above 1 says that Postern is so many times better; of bare frames on the "
-	       "same port, what part of\n# their bandwidth messages have.\n",
+	printf("# load     %.2f after the last round\n"
+	       "# The ratio says how many times better Postern is. In the last row it is the "
+	       "bandwidth of messages relative to\n# that of bare frames on the same port.\n",
 		load_now());
 	return 0;
 }
