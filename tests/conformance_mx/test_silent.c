@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* test_silent.c - an endpoint whose program makes no calls is never the reason that a sender is
- * stuck while it has memory left: sends that are copied complete, 8 bytes each. silent COUNT sends
- * so many.
+ * stuck while it has memory left: sends that are copied complete. silent COUNT BYTES sends so many,
+ * of so many bytes each.
  *
  * Covers: lib/messages/outbound.c. */
 #include "fixture.h"
@@ -13,8 +13,9 @@
 #define FILTER   0xdecaf
 #define PATIENCE 60000 /* ms */
 #define MOST     100000
+#define BYTES    1000
 
-static const char *count_wanted;
+static const char *count_wanted, *bytes_wanted;
 
 static uint64_t own_nic(void)
 {
@@ -25,10 +26,10 @@ static uint64_t own_nic(void)
 }
 
 /* The other process. Its exit status is 0 when all of its sends have completed. */
-static int sender_main(unsigned count)
+static int sender_main(unsigned count, uint32_t bytes)
 {
 	static mx_request_t requests[MOST];
-	static uint64_t data[MOST];
+	static char data[BYTES];
 	mx_endpoint_t endpoint;
 	mx_endpoint_addr_t to;
 	uint32_t result = 1;
@@ -38,7 +39,7 @@ static int sender_main(unsigned count)
 		mx_connect(endpoint, own_nic(), 0, FILTER, PATIENCE, &to) != MX_SUCCESS)
 		return 2;
 	for (unsigned i = 0; i < count; i++) {
-		mx_segment_t segment = {&data[i], sizeof(data[i])};
+		mx_segment_t segment = {data, bytes};
 
 		if (mx_isend(endpoint, &segment, 1, to, i, NULL, &requests[i]) != MX_SUCCESS)
 			return 3;
@@ -54,7 +55,7 @@ static int sender_main(unsigned count)
 
 static void sender_run(void)
 {
-	(void)execl("/proc/self/exe", "silent", count_wanted, "send", NULL);
+	(void)execl("/proc/self/exe", "silent", count_wanted, bytes_wanted, "send", NULL);
 }
 
 static void sends__to_a_program_that_makes_no_calls_complete(void **state)
@@ -75,10 +76,12 @@ int main(int count, char **words)
 		cmocka_unit_test(sends__to_a_program_that_makes_no_calls_complete),
 	};
 
-	if (count < 2 || atoi(words[1]) < 1 || atoi(words[1]) > MOST)
+	if (count < 3 || atoi(words[1]) < 1 || atoi(words[1]) > MOST || atoi(words[2]) < 1 ||
+		atoi(words[2]) > BYTES)
 		return 99;
 	count_wanted = words[1];
-	if (count > 2)
-		return sender_main((unsigned)atoi(words[1]));
+	bytes_wanted = words[2];
+	if (count > 3)
+		return sender_main((unsigned)atoi(words[1]), (uint32_t)atoi(words[2]));
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
