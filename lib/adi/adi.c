@@ -34,7 +34,7 @@
 #define CONTEXT_BITS 17
 #define RANKS_MAX    (1u << RANK_BITS)
 #define ADI_SPACE    1
-#define HEADERS      (UINT32_C(1) << 20)
+#define HEADERS      (UINT32_C(1) << 19)
 #define MEMORY       (UINT64_C(16) << 20)
 #define EAGER        4096
 #define LOOKS        128               /* in vain in a row, after which a program only waits, */
@@ -395,7 +395,7 @@ static bool messages_make(uint64_t interface)
 		.eager = (uint32_t)bytes_wanted("PTL_ADI_EAGER", EAGER, 1, MESSAGES_EAGER_MAX),
 		.memory = bytes_wanted("PTL_ADI_MEMORY", MEMORY, 0, UINT64_C(1) << 40),
 		.headers = HEADERS,
-		.spare = MESSAGES_SPARE,
+		.spare = HEADERS + MESSAGES_SPARE,
 		.done = operation_done,
 		.told = word_told,
 		.failed = peer_failed,

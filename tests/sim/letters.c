@@ -571,10 +571,10 @@ struct letters *letters_create(
 void letters_sleep(struct letters *letters)
 {
 	letters->asleep = true;
-	letters->headers = 64 * letters->simulation->node_count;
+	letters->headers = letters->spare = 64 * letters->simulation->node_count;
 	letters->memory = (uint64_t)letters->headers * letters->eager;
 	for (uint32_t i = 0; i < letters->simulation->node_count; i++)
-		letters->ranks[i].left = i == 1 ? letters->headers / 2 : 0;
+		letters->ranks[i].left = i == 1 ? letters->spare / 2 : 0;
 }
 
 void letters_free(struct letters *letters)

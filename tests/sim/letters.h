@@ -19,8 +19,9 @@
  * K4. Between ranks that were never in trouble (node.h) nothing fails, and at the end nothing is
  *     missing. A rank that ends or crashes never comes back; its successor is not of the job.
  * K5. A rank whose program sleeps is never the reason that a send to it is not done while memory is
- *     left there: a send that is copied and not synchronous, when fewer messages than the table of
- *     headers has, and fewer bytes than the blocks may have, have been sent to that rank in all.
+ *     left there: a send that is copied and not synchronous, when fewer messages than half of the
+ *     headers that begin in no share, and fewer bytes than the blocks may have, have been sent to
+ *     that rank in all.
  */
 #ifndef SIM_LETTERS_H
 #define SIM_LETTERS_H
@@ -35,8 +36,8 @@ struct space;
 /* steps: of each rank's program, an interval (ns) apart on average; 0: none. */
 struct letters *letters_create(
 	struct simulation *simulation, uint64_t steps, uint64_t interval, uint64_t size_max);
-/* Before the nodes begin: rank 0's program sleeps until rank 1 has sent it half of what there is
- * memory for, and a while longer; the others do nothing (K5). */
+/* Before the nodes begin: rank 0's program sleeps until rank 1 has sent it as much as K5 says, and
+ * a while longer; the others do nothing. */
 void letters_sleep(struct letters *letters);
 void letters_free(struct letters *letters);
 /* A node, which is entered, has begun a life. */
