@@ -373,10 +373,11 @@ static void arguments_telemetry(struct eal_arguments *arguments)
 	const char *prefix = share_wanted() ? setting_text(SETTING_SHARE) : EAL_PREFIX;
 	char own[PATH_MAX];
 	argument_add(arguments, "--file-prefix=%s", prefix);
-	if (telemetry_directory(prefix, own, sizeof(own)))
+	if (!telemetry_directory(prefix, own, sizeof(own)))
+		telemetry_missing();
+	else if (listener_all_accept(own))
 		return;
 	argument_add(arguments, "--no-telemetry");
-	telemetry_missing();
 }
 
 /* Adds the arguments for EAL's memory. Returns 0, or -1 after an error line. */

@@ -46,6 +46,7 @@
 #define TEXT_BYTES   128u
 #define ASKED_BYTES  1024u
 #define REST_TIME    100    /* ms */
+#define GREETED_TIME 1000   /* ms, in which a process that is not stopped greets a client */
 #define ANSWER_BYTES 16384u /* as clients expect */
 
 struct offer {
@@ -385,17 +386,22 @@ static bool address_clear(const struct sockaddr_un *address, const char *directo
 	return cleared;
 }
 
+/* The n-th name in a directory. Returns false if it is too long for a socket. */
+static bool address_number(struct sockaddr_un *address, const char *directory, unsigned n)
+{
+	const size_t size = sizeof(address->sun_path);
+
+	return snprintf(address->sun_path, size,
+		       n == 0 ? "%s/" SOCKET_NAME : "%s/" SOCKET_NAME ":%u", directory,
+		       n) < (int)size;
+}
+
 /* Gives what listens under another name the first name that is free. */
 static bool address_take(
 	const struct sockaddr_un *from, struct sockaddr_un *address, const char *directory)
 {
-	const size_t size = sizeof(address->sun_path);
-
 	for (unsigned n = 0; n <= NUMBERS; n++) {
-		int length = snprintf(address->sun_path, size,
-			n == 0 ? "%s/" SOCKET_NAME : "%s/" SOCKET_NAME ":%u", directory, n);
-
-		if (length >= (int)size)
+		if (!address_number(address, directory, n))
 			return false;
 		if (link(from->sun_path, address->sun_path) == 0)
 			return true;
@@ -428,6 +434,54 @@ static int socket_make(struct sockaddr_un *address, const char *directory)
 	}
 	close(listener);
 	return -1;
+}
+
+/* What DPDK finds when it connects to a name. */
+enum finding {
+	FINDING_FREE,
+	FINDING_TAKEN,
+	FINDING_STOPPED, /* it would wait, or a later process would */
+};
+
+/* A connection that a stopped process never accepts stays among those that it has room for, so only
+ * a greeting shows that there is room for one more. */
+static enum finding address_look(const struct sockaddr_un *address)
+{
+	int client = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	struct pollfd greeting = {.fd = client, .events = POLLIN};
+	enum finding finding;
+	int ready;
+
+	if (client < 0)
+		return FINDING_FREE; /* DPDK gets no socket, either */
+	if (connect(client, (const struct sockaddr *)address, sizeof(*address)) != 0) {
+		finding = errno == EAGAIN ? FINDING_STOPPED : FINDING_FREE;
+	} else {
+		do
+			ready = poll(&greeting, 1, GREETED_TIME);
+		while (ready < 0 && errno == EINTR);
+		finding = ready == 1 ? FINDING_TAKEN : FINDING_STOPPED;
+	}
+	close(client);
+	return finding;
+}
+
+bool listener_all_accept(const char *directory)
+{
+	struct sockaddr_un address = {.sun_family = AF_UNIX};
+	enum finding finding = FINDING_TAKEN;
+
+	for (unsigned n = 0; n <= NUMBERS && finding == FINDING_TAKEN; n++) {
+		if (!address_number(&address, directory, n))
+			return true;
+		finding = address_look(&address);
+	}
+	if (finding != FINDING_STOPPED)
+		return true;
+	log_info("this process does not answer dpdk-telemetry.py because the process that listens "
+		 "at %s accepts no connection, and DPDK would wait for it: is it stopped?",
+		address.sun_path);
+	return false;
 }
 
 /* --- the whole --- */

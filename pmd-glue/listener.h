@@ -16,6 +16,10 @@ bool listener_add(const char *command, const char *help, glue_tell tell);
 /* Makes a socket in this directory and a thread that answers there. Returns false if it cannot
  * be. */
 bool listener_begin(const char *directory);
+/* May DPDK look for a free name in this directory, which it does by connecting to each socket in
+ * turn? It would wait without end for a process that is stopped. Returns false after a line in the
+ * log. */
+bool listener_all_accept(const char *directory);
 /* The socket goes at once; an answer that is under way need not have ended. */
 void listener_end(void);
 

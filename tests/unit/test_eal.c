@@ -30,22 +30,27 @@
 #include <pmd-glue/place.h>
 #include <pmd-glue/pool.h>
 
-/* Runs a case in a child; its result is what the case returns. */
+#include "rendezvous_rig.h"
+
+#define HANGS_AFTER 6000 /* looks, one every 10 ms */
+
+/* Runs a case in a child; its result is what the case returns. A child that hangs while EAL starts
+ * has its signals blocked. */
 static int apart(int (*run)(void))
 {
 	int status;
 	pid_t child = fork();
 
-	if (child == 0) {
-		alarm(60);
+	if (child == 0)
 		_exit(run());
-	}
 	assert_true(child > 0);
-	assert_int_equal(waitpid(child, &status, 0), child);
+	for (unsigned n = 0; waitpid(child, &status, WNOHANG) == 0; n++) {
+		if (n == HANGS_AFTER)
+			kill(child, SIGKILL);
+		usleep(10000);
+	}
 	return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
 }
-
-#define NOBODY 65534
 
 #define CHECK(condition)                                                                           \
 	do {                                                                                       \
@@ -558,6 +563,57 @@ static int case_runtime_directory(void)
 	return 0;
 }
 
+/* --- beside a stopped process */
+
+#define ROOM 1u /* connections that DPDK's sockets keep, and one more */
+
+/* A process of the same user is stopped, and its socket has room for so many more connections. */
+static int case_starts_beside_a_stopped_one(unsigned room)
+{
+	struct sockaddr_un address = {.sun_family = AF_UNIX};
+	int listener = socket(AF_UNIX, SOCK_SEQPACKET, 0);
+	char path[80];
+
+	CHECK(getuid() != 0 || (chown(runtime, NOBODY, NOBODY) == 0 && setgid(NOBODY) == 0 &&
+				       setuid(NOBODY) == 0));
+	snprintf(path, sizeof(path), "%s/dpdk", runtime);
+	CHECK(mkdir(path, 0700) == 0);
+	snprintf(path, sizeof(path), "%s/dpdk/postern", runtime);
+	CHECK(mkdir(path, 0700) == 0);
+	snprintf(address.sun_path, sizeof(address.sun_path), "%s/dpdk_telemetry.v2", path);
+	CHECK(bind(listener, (struct sockaddr *)&address, sizeof(address)) == 0);
+	CHECK(listen(listener, ROOM) == 0);
+	for (unsigned n = 0; n < ROOM + 1 - room; n++)
+		CHECK(connect(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK, 0),
+			      (struct sockaddr *)&address, sizeof(address)) == 0);
+	CHECK(start() == 0);
+	CHECK(eal_started());
+	return 0;
+}
+
+static int case_starts_beside_a_full_socket(void)
+{
+	return case_starts_beside_a_stopped_one(0);
+}
+
+/* The look of this process itself takes the last place. */
+static int case_starts_beside_an_almost_full_socket(void)
+{
+	return case_starts_beside_a_stopped_one(1);
+}
+
+static void eal_need__waits_for_no_full_socket(void **state)
+{
+	(void)state;
+	assert_int_equal(apart(case_starts_beside_a_full_socket), 0);
+}
+
+static void eal_need__waits_for_no_almost_full_socket(void **state)
+{
+	(void)state;
+	assert_int_equal(apart(case_starts_beside_an_almost_full_socket), 0);
+}
+
 /* As DPDK has it. */
 static void eal_runtime_directory__is_the_user_s(void **state)
 {
@@ -613,6 +669,8 @@ int main(void)
 		cmocka_unit_test(glue_start__goes_on_with_an_eal_that_runs),
 		cmocka_unit_test(glue_start__works_in_any_thread_and_on_one_cpu),
 		cmocka_unit_test(mempool_take__gives_buffers_with_true_io_addresses),
+		CASE(eal_need__waits_for_no_full_socket),
+		CASE(eal_need__waits_for_no_almost_full_socket),
 		cmocka_unit_test(eal_runtime_directory__is_the_user_s),
 		cmocka_unit_test(eal_split__reads_words_as_a_shell_does),
 		cmocka_unit_test(eal_is_pci__knows_an_address_when_it_sees_one),

@@ -296,6 +296,24 @@ static unsigned threads_count(void)
 
 /* A child of a process in which a thread begins or ends right now may find the allocator locked for
  * ever: so the listener has begun before, and earlier ones have ended. */
+/* A process that does not accept is not waited for, neither when its socket is full nor before. */
+static void listener_all_accept__finds_who_does_not(void **state)
+{
+	struct sockaddr_un address = address_of("dpdk_telemetry.v2:1");
+	int mute = socket(AF_UNIX, SOCK_SEQPACKET, 0);
+
+	(void)state;
+	assert_true(listener_all_accept(directory));
+	assert_int_equal(bind(mute, (struct sockaddr *)&address, sizeof(address)), 0);
+	assert_true(listener_all_accept(directory)); /* nobody listens there */
+	assert_int_equal(listen(mute, 1), 0);
+	for (unsigned n = 0; n < 4; n++)
+		assert_false(listener_all_accept(directory));
+	close(mute);
+	assert_true(listener_all_accept(directory));
+	assert_int_equal(unlink(address.sun_path), 0);
+}
+
 static void listener__belongs_to_one_process(void **state)
 {
 	int status;
@@ -339,6 +357,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(listener_end__lets_clients_go, begin, end),
 		cmocka_unit_test_setup_teardown(
 			listener_begin__leaves_names_to_the_living_alone, begin, end),
+		cmocka_unit_test_setup_teardown(
+			listener_all_accept__finds_who_does_not, begin, end),
 		cmocka_unit_test_setup_teardown(listener__belongs_to_one_process, begin, end),
 	};
 
