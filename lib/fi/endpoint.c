@@ -384,7 +384,7 @@ static size_t *option_of(struct fid *fid, int level, int name)
 	return &endpoint_of(fid)->least;
 }
 
-static int endpoint_getopt(struct fid *fid, int level, int name, void *value, size_t *length)
+int endpoint_getopt(struct fid *fid, int level, int name, void *value, size_t *length)
 {
 	const size_t *option = option_of(fid, level, name);
 
@@ -397,7 +397,7 @@ static int endpoint_getopt(struct fid *fid, int level, int name, void *value, si
 	return 0;
 }
 
-static int endpoint_setopt(struct fid *fid, int level, int name, const void *value, size_t length)
+int endpoint_setopt(struct fid *fid, int level, int name, const void *value, size_t length)
 {
 	size_t *option = option_of(fid, level, name);
 
@@ -409,7 +409,7 @@ static int endpoint_setopt(struct fid *fid, int level, int name, const void *val
 	return 0;
 }
 
-static int endpoint_getname(fid_t fid, void *address, size_t *length)
+int endpoint_getname(fid_t fid, void *address, size_t *length)
 {
 	const struct endpoint *endpoint = endpoint_of(fid);
 	const size_t room = *length;
@@ -536,8 +536,6 @@ void binding_init(struct binding *binding, struct endpoint *endpoint)
 int endpoint_open(
 	struct fid_domain *fid, struct fi_info *info, struct fid_ep **opened, void *context)
 {
-	static struct fi_ops_ep ep_ops;
-	static struct fi_ops_cm cm_ops;
 	struct domain *domain = object_of(fid, struct domain);
 	const size_t tx_size = info->tx_attr ? info->tx_attr->size : 0;
 	const size_t rx_size = info->rx_attr ? info->rx_attr->size : 0;
@@ -551,12 +549,6 @@ int endpoint_open(
 	endpoint = calloc(1, sizeof(*endpoint));
 	if (!endpoint)
 		return -FI_ENOMEM;
-	ep_ops = none_ep;
-	ep_ops.cancel = message_cancel;
-	ep_ops.getopt = endpoint_getopt;
-	ep_ops.setopt = endpoint_setopt;
-	cm_ops = none_cm;
-	cm_ops.getname = endpoint_getname;
 	endpoint->own.fid.fid = (struct fid){FI_CLASS_EP, context, &endpoint_fid_ops};
 	endpoint->own.fid.ops = &ep_ops;
 	endpoint->own.fid.cm = &cm_ops;

@@ -260,7 +260,7 @@ static struct fi_ops_eq eq_ops = {
 	.strerror = eq_strerror,
 };
 
-static int eq_open(
+int eq_open(
 	struct fid_fabric *fabric, struct fi_eq_attr *attr, struct fid_eq **opened, void *context)
 {
 	pthread_condattr_t clock;
@@ -384,9 +384,8 @@ static uint32_t place_of(const struct domain *domain, const char *item)
 }
 
 static struct fi_ops domain_fid_ops = FID_OPS(domain_close, domain_bind, regions_control);
-static struct fi_ops_domain domain_ops;
 
-static int domain_open(
+int domain_open(
 	struct fid_fabric *fabric, struct fi_info *info, struct fid_domain **opened, void *context)
 {
 	struct domain *domain;
@@ -400,13 +399,6 @@ static int domain_open(
 		return -FI_EINVAL;
 	}
 	domain->place = place_of(domain, info->domain_attr->name);
-	domain_ops = none_domain;
-	domain_ops.av_open = av_open;
-	domain_ops.cq_open = cq_open;
-	domain_ops.endpoint = endpoint_open;
-	domain_ops.cntr_open = counter_open;
-	domain_ops.poll_open = poll_open;
-	domain_ops.query_atomic = atomic_query;
 	domain->fid.fid = (struct fid){FI_CLASS_DOMAIN, context, &domain_fid_ops};
 	domain->fid.ops = &domain_ops;
 	domain->fid.mr = &mr_ops;
@@ -449,7 +441,6 @@ static int fabric_close(struct fid *fid)
 }
 
 static struct fi_ops fabric_fid_ops = FID_OPS(fabric_close, none_bind, none_control);
-static struct fi_ops_fabric fabric_ops;
 
 int fabric_open(struct fi_fabric_attr *attr, struct fid_fabric **opened, void *context)
 {
@@ -468,10 +459,6 @@ int fabric_open(struct fi_fabric_attr *attr, struct fid_fabric **opened, void *c
 		free(fabric);
 		return -FI_ENODEV;
 	}
-	fabric_ops = none_fabric;
-	fabric_ops.domain = domain_open;
-	fabric_ops.eq_open = eq_open;
-	fabric_ops.trywait = wait_try;
 	fabric->fid.fid = (struct fid){FI_CLASS_FABRIC, context, &fabric_fid_ops};
 	fabric->fid.ops = &fabric_ops;
 	fabric->fid.api_version = attr->api_version;

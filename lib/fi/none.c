@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* none.c - operations that are not supported: each is there for a program to call, and says so. */
-#include <fi/state.h>
+/* none.c - operations that are not supported: each is there for a program to call, and says so.
+ * Tables that have others as well are here, too: they are whole before anybody reads them. */
+#include <fi/remote.h>
 
 #pragma GCC diagnostic ignored "-Wunused-parameter"
 
@@ -171,9 +172,10 @@ NONE(int, none_shutdown, struct fid_ep *ep, uint64_t flags)
 NONE(int, none_join, struct fid_ep *ep, const void *address, uint64_t flags, struct fid_mc **mc,
 	void *context)
 
-struct fi_ops_cm none_cm = {
+struct fi_ops_cm cm_ops = {
 	.size = sizeof(struct fi_ops_cm),
 	.setname = none_setname,
+	.getname = endpoint_getname,
 	.getpeer = none_getpeer,
 	.connect = none_connect,
 	.listen = none_listen,
@@ -190,13 +192,12 @@ NONE(int, none_tx_ctx, struct fid_ep *sep, int index, struct fi_tx_attr *attr,
 NONE(int, none_rx_ctx, struct fid_ep *sep, int index, struct fi_rx_attr *attr,
 	struct fid_ep **opened, void *context)
 NONE(ssize_t, none_size_left, struct fid_ep *ep)
-NONE(int, none_getopt, fid_t fid, int level, int name, void *value, size_t *length)
-NONE(int, none_setopt, fid_t fid, int level, int name, const void *value, size_t length)
 
-struct fi_ops_ep none_ep = {
+struct fi_ops_ep ep_ops = {
 	.size = sizeof(struct fi_ops_ep),
-	.getopt = none_getopt,
-	.setopt = none_setopt,
+	.cancel = message_cancel,
+	.getopt = endpoint_getopt,
+	.setopt = endpoint_setopt,
 	.tx_ctx = none_tx_ctx,
 	.rx_ctx = none_rx_ctx,
 	.rx_size_left = none_size_left,
@@ -209,19 +210,22 @@ NONE(int, none_stx, struct fid_domain *domain, struct fi_tx_attr *attr, struct f
 	void *context)
 NONE(int, none_srx, struct fid_domain *domain, struct fi_rx_attr *attr, struct fid_ep **srx,
 	void *context)
-NONE(int, none_query_atomic, struct fid_domain *domain, enum fi_datatype type, enum fi_op op,
-	struct fi_atomic_attr *attr, uint64_t flags)
 NONE(int, none_query_collective, struct fid_domain *domain, enum fi_collective_op op,
 	struct fi_collective_attr *attr, uint64_t flags)
 NONE(int, none_endpoint2, struct fid_domain *domain, struct fi_info *info, struct fid_ep **ep,
 	uint64_t flags, void *context)
 
-struct fi_ops_domain none_domain = {
+struct fi_ops_domain domain_ops = {
 	.size = sizeof(struct fi_ops_domain),
+	.av_open = av_open,
+	.cq_open = cq_open,
+	.endpoint = endpoint_open,
+	.cntr_open = counter_open,
+	.poll_open = poll_open,
 	.scalable_ep = none_scalable,
 	.stx_ctx = none_stx,
 	.srx_ctx = none_srx,
-	.query_atomic = none_query_atomic,
+	.query_atomic = atomic_query,
 	.query_collective = none_query_collective,
 	.endpoint2 = none_endpoint2,
 };
@@ -232,8 +236,11 @@ NONE(int, none_wait, struct fid_fabric *fabric, struct fi_wait_attr *attr, struc
 NONE(int, none_domain2, struct fid_fabric *fabric, struct fi_info *info, struct fid_domain **domain,
 	uint64_t flags, void *context)
 
-struct fi_ops_fabric none_fabric = {
+struct fi_ops_fabric fabric_ops = {
 	.size = sizeof(struct fi_ops_fabric),
+	.domain = domain_open,
+	.eq_open = eq_open,
+	.trywait = wait_try,
 	.passive_ep = none_passive,
 	.wait_open = none_wait,
 	.domain2 = none_domain2,

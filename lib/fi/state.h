@@ -385,18 +385,18 @@ void domain_leave(struct domain *domain);
 /* FI_POSTERN_PEERS: how many peers an endpoint may have. */
 uint32_t peers_wanted(void);
 
-/* --- none.c: -FI_ENOSYS */
+/* --- none.c: -FI_ENOSYS, alone or beside what others do */
 
 extern struct fi_ops_rma none_rma;
 extern struct fi_ops_atomic none_atomic;
 extern struct fi_ops_collective none_collective;
 extern struct fi_ops_mr none_mr;
-extern struct fi_ops_domain none_domain; /* what fabric.c does not do */
-extern struct fi_ops_fabric none_fabric;
-extern struct fi_ops_cm none_cm;
-extern struct fi_ops_ep none_ep;
 extern struct fi_ops_tagged none_tagged;
 extern struct fi_ops_msg none_msg;
+extern struct fi_ops_domain domain_ops;
+extern struct fi_ops_fabric fabric_ops;
+extern struct fi_ops_cm cm_ops;
+extern struct fi_ops_ep ep_ops;
 int none_bind(struct fid *fid, struct fid *bound, uint64_t flags);
 int none_control(struct fid *fid, int command, void *argument);
 int none_ops_open(struct fid *fid, const char *name, uint64_t flags, void **ops, void *context);
@@ -418,6 +418,9 @@ bool info_device(const char *name, unsigned *device, uint8_t *kind);
 /* --- fabric.c */
 
 int fabric_open(struct fi_fabric_attr *attr, struct fid_fabric **fabric, void *context);
+int domain_open(
+	struct fid_fabric *fabric, struct fi_info *info, struct fid_domain **domain, void *context);
+int eq_open(struct fid_fabric *fabric, struct fi_eq_attr *attr, struct fid_eq **eq, void *context);
 /* The first open fabric (FI_CLASS_FABRIC) or domain (FI_CLASS_DOMAIN) of a name; NULL: there is
  * none. wanted: only this one; NULL: any. */
 void *opened_find(size_t class, const char *name, const void *wanted);
@@ -506,6 +509,9 @@ int poll_open(struct fid_domain *domain, struct fi_poll_attr *attr, struct fid_p
 
 int endpoint_open(
 	struct fid_domain *domain, struct fi_info *info, struct fid_ep **endpoint, void *context);
+int endpoint_getopt(struct fid *fid, int level, int name, void *value, size_t *length);
+int endpoint_setopt(struct fid *fid, int level, int name, const void *value, size_t length);
+int endpoint_getname(fid_t fid, void *address, size_t *length);
 void endpoint_progress(struct endpoint *endpoint);
 void binding_init(struct binding *binding, struct endpoint *endpoint);
 /* Does it count what peers do to its regions? */

@@ -1,0 +1,278 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* test_threads.c - FI_THREAD_SAFE: threads that post, read, wait, register, open and close at once.
+ * Each operation ends once, and with what it was to bring.
+ * Covers: lib/fi/endpoint.c, lib/fi/fabric.c, lib/fi/mr.c, lib/fi/rma.c, lib/fi/wait.c. */
+#include "fixture.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <time.h>
+
+#define HANG   60 /* s */
+#define ROUNDS 300
+#define WORDS  1024
+#define KEY    UINT64_C(7)
+#define BOTH   (FI_REMOTE_READ | FI_REMOTE_WRITE)
+
+static uint64_t target[WORDS];
+static struct fid_mr *region;
+static _Atomic unsigned posted, ended;
+
+/* What a thread's own operation waits for. */
+struct wait {
+	_Atomic unsigned ends;
+};
+
+/* Whatever has completed is told to whom it belongs. Returns false if there was nothing. */
+static bool queue_read(struct fid_cq *cq, int timeout)
+{
+	struct fi_cq_tagged_entry entry;
+	ssize_t got =
+		timeout < 0 ? fi_cq_read(cq, &entry, 1) : fi_cq_sread(cq, &entry, 1, NULL, timeout);
+
+	if (got == -FI_EAGAIN)
+		return false;
+	assert_int_equal(got, 1);
+	atomic_fetch_add(&((struct wait *)entry.op_context)->ends, 1);
+	atomic_fetch_add(&ended, 1);
+	return true;
+}
+
+static void wait_end(struct wait *wait, struct fid_cq *cq, unsigned ends)
+{
+	const time_t end = time(NULL) + HANG;
+
+	while (atomic_load(&wait->ends) < ends) {
+		(void)queue_read(cq, -1);
+		assert_true(time(NULL) < end);
+	}
+	assert_int_equal(atomic_load(&wait->ends), ends);
+}
+
+static void post_again(
+	ssize_t (*post)(unsigned round, void *context), unsigned round, void *context)
+{
+	const time_t end = time(NULL) + HANG;
+	ssize_t result;
+
+	while ((result = post(round, context)) == -FI_EAGAIN)
+		assert_true(time(NULL) < end);
+	assert_ok(result);
+	atomic_fetch_add(&posted, 1);
+}
+
+/* --- what the threads do */
+
+static ssize_t sum_post(unsigned round, void *context)
+{
+	static const uint64_t one = 1;
+
+	(void)round;
+	return fi_atomic(
+		sides[0].ep, &one, 1, NULL, sides[0].other, 0, KEY, FI_UINT64, FI_SUM, context);
+}
+
+static void *adds(void *unused)
+{
+	struct wait wait = {0};
+
+	(void)unused;
+	for (unsigned i = 0; i < ROUNDS; i++) {
+		post_again(sum_post, i, &wait);
+		if (i % 8 == 7)
+			wait_end(&wait, sides[0].cq, i + 1);
+	}
+	wait_end(&wait, sides[0].cq, ROUNDS);
+	return NULL;
+}
+
+/* A thread has words 8 to 15, or 16 to 23. */
+static ssize_t words_move(unsigned which, unsigned round, uint64_t *memory, void *context)
+{
+	const uint64_t at = 64 * (1 + which);
+
+	return round % 2
+		       ? fi_read(sides[0].ep, memory, 64, NULL, sides[0].other, at, KEY, context)
+		       : fi_write(sides[0].ep, memory, 64, NULL, sides[0].other, at, KEY, context);
+}
+
+static void *moves(void *argument)
+{
+	const unsigned which = *(const unsigned *)argument;
+	const time_t end = time(NULL) + HANG;
+	struct wait wait = {0};
+	uint64_t memory[8];
+
+	for (unsigned i = 0; i < ROUNDS; i++) {
+		for (unsigned n = 0; n < 8; n++)
+			memory[n] = i % 2 ? 0 : i * 1000 + n + which;
+		while (words_move(which, i, memory, &wait) == -FI_EAGAIN)
+			assert_true(time(NULL) < end);
+		atomic_fetch_add(&posted, 1);
+		wait_end(&wait, sides[0].cq, i + 1);
+		for (unsigned n = 0; n < 8; n++)
+			assert_int_equal(memory[n], (i - i % 2) * 1000 + n + which);
+	}
+	return NULL;
+}
+
+/* Reads for others, and is woken for nothing. */
+static _Atomic bool stops;
+
+static void *waits(void *unused)
+{
+	(void)unused;
+	while (!atomic_load(&stops))
+		(void)queue_read(sides[0].cq, 5);
+	return NULL;
+}
+
+static void *signals(void *unused)
+{
+	(void)unused;
+	while (!atomic_load(&stops)) {
+		assert_ok(fi_cq_signal(sides[0].cq));
+		(void)fi_cq_read(sides[1].cq, NULL, 0);
+	}
+	return NULL;
+}
+
+static void *registers(void *unused)
+{
+	static uint64_t memory[64];
+
+	(void)unused;
+	for (unsigned i = 0; i < ROUNDS; i++) {
+		struct wait wait = {0};
+		uint64_t value = i + 1;
+		struct fid_mr *mr;
+
+		assert_ok(fi_mr_reg(domain, &memory[i % 64], 8, BOTH, 0, 100 + i, 0, &mr, NULL));
+		assert_ok(
+			fi_write(sides[1].ep, &value, 8, NULL, sides[1].other, 0, 100 + i, &wait));
+		atomic_fetch_add(&posted, 1);
+		wait_end(&wait, sides[1].cq, 1);
+		assert_ok(fi_close(&mr->fid));
+		assert_int_equal(memory[i % 64], value);
+	}
+	return NULL;
+}
+
+static void *opens(void *unused)
+{
+	(void)unused;
+	for (unsigned i = 0; i < ROUNDS / 20; i++) {
+		struct wait wait = {0};
+		struct side third = {0};
+		fi_addr_t to;
+
+		side_open(&third, &(struct wish){.wait = FI_WAIT_UNSPEC});
+		assert_int_equal(fi_av_insert(third.av, sides[1].name, 1, &to, 0, NULL), 1);
+		for (unsigned n = 1; n <= 10; n++) {
+			assert_ok(fi_write(third.ep, &wait, 8, NULL, to, 8000, KEY, &wait));
+			atomic_fetch_add(&posted, 1);
+			wait_end(&wait, third.cq, n);
+		}
+		side_close(&third);
+	}
+	return NULL;
+}
+
+static void *asks(void *unused)
+{
+	struct fi_info *hints = hints_make(&(struct wish){.caps = FI_RMA});
+
+	(void)unused;
+	for (unsigned i = 0; i < ROUNDS / 20; i++) {
+		struct fi_info *offer = offer_of(hints);
+		struct fid_fabric *own;
+		struct fid_domain *other;
+		struct fid_mr *mr;
+
+		assert_non_null(offer);
+		assert_non_null(offer->domain_attr->domain);
+		assert_ok(fi_fabric(offer->fabric_attr, &own, NULL));
+		assert_ok(fi_domain(own, offer, &other, NULL));
+		assert_ok(fi_mr_reg(other, target, 8, BOTH, 0, KEY, 0, &mr, NULL));
+		assert_ok(fi_close(&mr->fid));
+		assert_ok(fi_close(&other->fid));
+		assert_ok(fi_close(&own->fid));
+		fi_freeinfo(offer);
+	}
+	fi_freeinfo(hints);
+	return NULL;
+}
+
+/* --- tables of operations */
+
+static void *opens_alone(void *unused)
+{
+	(void)unused;
+	for (unsigned i = 0; i < 5000; i++) {
+		struct fid_ep *ep;
+
+		assert_ok(fi_endpoint(domain, info, &ep, NULL));
+		assert_ok(fi_close(&ep->fid));
+	}
+	atomic_store(&stops, true);
+	return NULL;
+}
+
+/* While others are opened, the operations of an endpoint are all there. */
+static void an_endpoint_can_be_used_while_others_open(void **state)
+{
+	pthread_t thread;
+
+	(void)state;
+	pair_open(&(struct wish){0});
+	assert_ok(pthread_create(&thread, NULL, opens_alone, NULL));
+	while (!atomic_load(&stops)) {
+		char name[NAME_BYTES];
+		size_t length = sizeof(name);
+
+		assert_int_equal(fi_cancel(&sides[0].ep->fid, name), -FI_ENOENT);
+		assert_ok(fi_getname(&sides[0].ep->fid, name, &length));
+	}
+	assert_ok(pthread_join(thread, NULL));
+	atomic_store(&stops, false);
+	pair_close();
+}
+
+/* --- all at once */
+
+static void each_operation_ends_once(void **state)
+{
+	static const unsigned which[2] = {0, 1};
+	void *(*const works[])(void *) = {adds, moves, moves, registers, opens, asks};
+	pthread_t threads[6], beside[2];
+
+	(void)state;
+	pair_open(&(struct wish){.caps = FI_RMA | FI_ATOMIC | FI_MSG, .wait = FI_WAIT_UNSPEC});
+	assert_ok(fi_mr_reg(domain, target, sizeof(target), BOTH, 0, KEY, 0, &region, NULL));
+	assert_ok(pthread_create(&beside[0], NULL, waits, NULL));
+	assert_ok(pthread_create(&beside[1], NULL, signals, NULL));
+	for (unsigned i = 0; i < 6; i++)
+		assert_ok(pthread_create(
+			&threads[i], NULL, works[i], (void *)(uintptr_t)&which[i == 2]));
+	for (unsigned i = 0; i < 6; i++)
+		assert_ok(pthread_join(threads[i], NULL));
+	atomic_store(&stops, true);
+	for (unsigned i = 0; i < 2; i++)
+		assert_ok(pthread_join(beside[i], NULL));
+	assert_int_equal(target[0], ROUNDS);
+	assert_int_equal(atomic_load(&ended), atomic_load(&posted));
+	nothing_completes(&sides[0]);
+	nothing_completes(&sides[1]);
+	assert_ok(fi_close(&region->fid));
+	pair_close();
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(an_endpoint_can_be_used_while_others_open),
+		cmocka_unit_test(each_operation_ends_once),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
