@@ -405,10 +405,55 @@ static ssize_t send_copy(struct operation *operation, const struct memory *memor
 	return 0;
 }
 
-static ssize_t send_locked(struct endpoint *endpoint, const struct post *post)
+/* The message is gone, and nothing refers to it: its end is told at once. */
+static void injected_tell(struct endpoint *endpoint, const struct post *post)
+{
+	struct cq *cq = endpoint->tx.cq;
+
+	if (!post->quiet && (!endpoint->tx.selective || post->flags & FI_COMPLETION))
+		cq_line(cq,
+			&(const struct line){.entry = {.op_context = post->context,
+						     .flags = class_flag(post->class) | FI_SEND},
+				.source = FI_ADDR_NOTAVAIL});
+	else if (!post->quiet)
+		cq_release(cq);
+	counter_ended(endpoint->counts[COUNT_SEND].counter, false);
+}
+
+/* Most messages leave at once, and need no operation. Returns false for others. */
+static bool send_inject(struct endpoint *endpoint, const struct post *post, uint32_t peer,
+	const struct send_wish *wish)
+{
+	if (!post->quiet && !cq_promise(endpoint->tx.cq))
+		return false;
+	if (messages_inject(endpoint->messages, peer, wish)) {
+		injected_tell(endpoint, post);
+		return true;
+	}
+	if (!post->quiet)
+		cq_release(endpoint->tx.cq);
+	return false;
+}
+
+static ssize_t send_operate(struct endpoint *endpoint, const struct post *post, uint32_t peer,
+	const struct send_wish *wish, const struct memory *memory)
 {
 	const bool inject = post->quiet || post->flags & FI_INJECT;
-	struct operation *operation;
+	struct operation *operation = inject && memory->length > INJECT_MAX
+					      ? NULL
+					      : operation_begin(endpoint, post, true);
+
+	if (!operation) {
+		free(memory->vector);
+		return inject && memory->length > INJECT_MAX ? -FI_EMSGSIZE : -FI_EAGAIN;
+	}
+	operation->vector = memory->vector;
+	messages_send_wish(endpoint->messages, &operation->transfer, peer, wish);
+	return inject && operation->pending ? send_copy(operation, memory) : 0;
+}
+
+static ssize_t send_locked(struct endpoint *endpoint, const struct post *post)
+{
 	struct memory memory;
 	struct send_wish wish;
 	uint32_t peer;
@@ -427,13 +472,6 @@ static ssize_t send_locked(struct endpoint *endpoint, const struct post *post)
 		result = memory_read(post, &memory);
 	if (result != 0)
 		return result;
-	operation =
-		inject && memory.length > INJECT_MAX ? NULL : operation_begin(endpoint, post, true);
-	if (!operation) {
-		free(memory.vector);
-		return inject && memory.length > INJECT_MAX ? -FI_EMSGSIZE : -FI_EAGAIN;
-	}
-	operation->vector = memory.vector;
 	wish = (struct send_wish){.class = post->class,
 		.bits = post->tag,
 		.buffer = memory.buffer,
@@ -443,8 +481,9 @@ static ssize_t send_locked(struct endpoint *endpoint, const struct post *post)
 		.marked = (post->flags & FI_REMOTE_CQ_DATA) != 0,
 		.synchronous = (post->flags & FI_MATCH_COMPLETE) != 0,
 		.late = (post->flags & (FI_TRANSMIT_COMPLETE | FI_DELIVERY_COMPLETE)) != 0};
-	messages_send_wish(endpoint->messages, &operation->transfer, peer, &wish);
-	return inject && operation->pending ? send_copy(operation, &memory) : 0;
+	if (!memory.vector && send_inject(endpoint, post, peer, &wish))
+		return 0;
+	return send_operate(endpoint, post, peer, &wish, &memory);
 }
 
 static ssize_t send_post(struct fid_ep *fid, const struct post *post)

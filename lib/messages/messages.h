@@ -281,6 +281,9 @@ void messages_receive_pieces(struct messages *messages, struct transfer *message
 /* messages_send(), with all that can be said of a message. */
 void messages_send_wish(struct messages *messages, struct transfer *message, uint32_t peer,
 	const struct send_wish *wish);
+/* Sends a short message that can leave at once and wants no answer: it is done. Returns false for
+ * any other, and for one that has to wait: messages_send_wish() sends it. */
+bool messages_inject(struct messages *messages, uint32_t peer, const struct send_wish *wish);
 /* Of a send that waits, and will be copied when it begins, the memory is elsewhere from now on.
  * Returns false if it does not wait. */
 bool messages_move(struct transfer *message, const void *buffer);

@@ -173,40 +173,62 @@ static int64_t share_used(const struct peer *peer)
 	return (int64_t)(peer->flying + peer->kept - peer->credited);
 }
 
-/* M12. A trace shows what is answered. */
-static bool needs_answer(const struct messages *messages, const struct transfer *message)
+static uint64_t wish_length(const struct send_wish *wish)
 {
-	const struct peer *to = &messages->peers[message->peer];
+	return wish->vector ? map_vector_length(wish->vector) : wish->length;
+}
 
-	return message->synchronous || message->late || message->length > COPIED_MAX ||
-	       message->length > messages->options.eager || messages->share < UNANSWERED_LEAST ||
+/* M12. A trace shows what is answered. */
+static bool needs_answer(
+	const struct messages *messages, uint32_t peer, const struct send_wish *wish)
+{
+	const struct peer *to = &messages->peers[peer];
+
+	const uint64_t length = wish_length(wish);
+
+	return wish->synchronous || wish->late || messages->options.late || length > COPIED_MAX ||
+	       length > messages->options.eager || messages->share < UNANSWERED_LEAST ||
 	       share_used(to) >= (int64_t)(to->share / 4) || trace_wanted();
 }
 
 /* M12 */
-static void letter_start(struct messages *messages, struct transfer *message)
+static void letter_start(struct messages *messages, uint32_t peer, const struct send_wish *wish)
 {
-	struct peer *to = &messages->peers[message->peer];
-	struct command letter = {.kind = COMMAND_LETTER, .length = (uint32_t)message->length};
-	const void *data = message->buffer;
+	struct peer *to = &messages->peers[peer];
+	struct command letter = {.kind = COMMAND_LETTER, .length = (uint32_t)wish_length(wish)};
+	const void *data = wish->buffer;
 	char gathered[COPIED_MAX];
 
-	if (message->vector) {
-		map_vector_copy_out(message->vector, 0, gathered, message->length);
+	if (wish->vector) {
+		map_vector_copy_out(wish->vector, 0, gathered, letter.length);
 		data = gathered;
 	}
 	letter.letter.dispatch = (uintptr_t)&to->dispatch;
-	letter.letter.to = process_of_peer(messages, message->peer);
-	letter.letter.portal = class_portal(message->class);
+	letter.letter.to = process_of_peer(messages, peer);
+	letter.letter.portal = class_portal(wish->class);
 	letter.letter.cookie = to->self;
-	letter.letter.match_bits = message->bits;
-	letter.letter.value = message->marked ? VALUE_MARKED : 0;
-	letter.letter.offset = message->data;
+	letter.letter.match_bits = wish->bits;
+	letter.letter.value = wish->marked ? VALUE_MARKED : 0;
+	letter.letter.offset = wish->marked ? wish->data : 0;
 	to->letters++;
 	to->kept++;
 	messages->letters++;
 	submission_letter(&messages->visit.interface->submission, &letter, data);
-	messages_finish(messages, message, TRANSFER_DONE);
+}
+
+bool messages_inject(struct messages *messages, uint32_t peer, const struct send_wish *wish)
+{
+	struct peer *to = &messages->peers[peer];
+
+	if (to->failed || to->blocked || !to->joined || messages->flying >= SENDS_MAX ||
+		needs_answer(messages, peer, wish) ||
+		front_visit(messages->options.front, &messages->visit, messages->handle,
+			HANDLE_INTERFACE, -1) != 0)
+		return false;
+	to->carried = true;
+	letter_start(messages, peer, wish);
+	visit_leave(&messages->visit);
+	return true;
 }
 
 void dispatch_lost(struct messages *messages, struct peer *peer)
@@ -281,16 +303,31 @@ static bool long_start(struct messages *messages, struct transfer *message)
 	return true;
 }
 
+static struct send_wish wish_of(const struct transfer *message)
+{
+	return (struct send_wish){.class = message->class,
+		.bits = message->bits,
+		.buffer = message->buffer,
+		.length = message->length,
+		.vector = message->vector,
+		.data = message->data,
+		.marked = message->marked,
+		.synchronous = message->synchronous,
+		.late = message->late};
+}
+
 /* Returns false if it has to wait. */
 static bool send_start(struct messages *messages, struct transfer *message)
 {
 	const struct peer *peer = &messages->peers[message->peer];
+	const struct send_wish wish = wish_of(message);
 
 	if (!peer->joined || messages->flying >= SENDS_MAX ||
 		share_used(peer) >= (int64_t)peer->share)
 		return false;
-	if (!needs_answer(messages, message)) {
-		letter_start(messages, message);
+	if (!needs_answer(messages, message->peer, &wish)) {
+		letter_start(messages, message->peer, &wish);
+		messages_finish(messages, message, TRANSFER_DONE);
 		return true;
 	}
 	return message->length <= messages->options.eager ? short_start(messages, message)
@@ -327,35 +364,21 @@ static void send_begin(struct messages *messages, struct transfer *message)
 	visit_leave(&messages->visit);
 }
 
-void messages_send(struct messages *messages, struct transfer *message, uint32_t peer,
-	uint64_t bits, const void *buffer, uint64_t length, bool synchronous)
-{
-	*message = (struct transfer){.kind = ITEM_SEND,
-		.synchronous = synchronous,
-		.late = messages->options.late,
-		.peer = peer,
-		.bits = bits,
-		.buffer = (void *)(uintptr_t)buffer,
-		.length = length};
-	send_begin(messages, message);
-}
-
-void messages_send_pieces(struct messages *messages, struct transfer *message, uint32_t peer,
-	uint64_t bits, const struct map_vector *vector, bool synchronous)
-{
-	*message = (struct transfer){.kind = ITEM_SEND,
-		.synchronous = synchronous,
-		.late = messages->options.late,
-		.peer = peer,
-		.bits = bits,
-		.vector = vector,
-		.length = map_vector_length(vector)};
-	send_begin(messages, message);
-}
-
 void messages_send_wish(struct messages *messages, struct transfer *message, uint32_t peer,
 	const struct send_wish *wish)
 {
+	const uint64_t length = wish_length(wish);
+
+	if (messages_inject(messages, peer, wish)) {
+		*message = (struct transfer){.kind = ITEM_SEND,
+			.class = wish->class,
+			.marked = wish->marked,
+			.peer = peer,
+			.bits = wish->bits,
+			.length = length};
+		messages_finish(messages, message, TRANSFER_DONE);
+		return;
+	}
 	*message = (struct transfer){.kind = ITEM_SEND,
 		.synchronous = wish->synchronous,
 		.class = wish->class,
@@ -366,8 +389,26 @@ void messages_send_wish(struct messages *messages, struct transfer *message, uin
 		.data = wish->marked ? wish->data : 0,
 		.buffer = (void *)(uintptr_t)wish->buffer,
 		.vector = wish->vector,
-		.length = wish->vector ? map_vector_length(wish->vector) : wish->length};
+		.length = length};
 	send_begin(messages, message);
+}
+
+void messages_send(struct messages *messages, struct transfer *message, uint32_t peer,
+	uint64_t bits, const void *buffer, uint64_t length, bool synchronous)
+{
+	messages_send_wish(messages, message, peer,
+		&(const struct send_wish){.bits = bits,
+			.buffer = buffer,
+			.length = length,
+			.synchronous = synchronous});
+}
+
+void messages_send_pieces(struct messages *messages, struct transfer *message, uint32_t peer,
+	uint64_t bits, const struct map_vector *vector, bool synchronous)
+{
+	messages_send_wish(messages, message, peer,
+		&(const struct send_wish){
+			.bits = bits, .vector = vector, .synchronous = synchronous});
 }
 
 bool messages_move(struct transfer *message, const void *buffer)
