@@ -288,14 +288,15 @@ static void batch_handle(unsigned count)
 		others_wake();
 }
 
-/* Takes a batch and handles it. first: an event that the caller has taken, under the poll lock,
- * which is left. Returns how many events there were. Not inlined, for a poll that finds nothing. */
-static __attribute__((noinline)) unsigned batch_take(const ptl_event_t *first)
+/* Takes a batch, of `most` events, and handles it. first: an event that the caller has taken, under
+ * the poll lock, which is left. Returns how many events there were. Not inlined, for a poll that
+ * finds nothing. */
+static __attribute__((noinline)) unsigned batch_take(const ptl_event_t *first, unsigned most)
 {
 	ptl_event_t event;
 	unsigned events = 1, count = event_take(first, &batch[0]);
 
-	while (count < BATCH && events < ROUNDS * BATCH && event_get(&event)) {
+	while (count < BATCH && events < most && event_get(&event)) {
 		events++;
 		if (event_take(&event, &batch[count]))
 			count++;
@@ -305,8 +306,12 @@ static __attribute__((noinline)) unsigned batch_take(const ptl_event_t *first)
 	return events;
 }
 
+/* A poll behind one that found nothing takes one event: the program waits for it perhaps, and a
+ * look at an empty queue is a turn of Portals. The next one takes what else there is. */
 static bool queue_poll(void)
 {
+	static PER_THREAD bool found = true; /* by the poll before */
+	const unsigned most = found ? ROUNDS * BATCH : 1;
 	ptl_event_t event;
 	unsigned events = 0, now;
 
@@ -317,10 +322,11 @@ static bool queue_poll(void)
 			poll_leave();
 			break;
 		}
-		now = batch_take(&event);
+		now = batch_take(&event, most);
 		events += now;
-	} while (now >= BATCH && events < ROUNDS * BATCH);
-	return events > 0;
+	} while (now >= BATCH && events < most);
+	found = events > 0;
+	return found;
 }
 
 /* Handles what has come by rings. Returns how many messages there were. */
@@ -369,7 +375,7 @@ void receive_sleep(void)
 		code = PtlEQPoll(queues, sizeof(queues) / sizeof(queues[0]), SLEEP, &event, &which);
 	rings_sleep(false);
 	if (code == PTL_OK && which == 0) {
-		(void)batch_take(&event);
+		(void)batch_take(&event, ROUNDS * BATCH);
 		return;
 	}
 	poll_leave();
@@ -386,13 +392,9 @@ void receive_sleep(void)
 void wait_turn(unsigned *tries)
 {
 	int mode = __atomic_load_n(&gasnet.wait_mode, __ATOMIC_RELAXED);
-	bool received;
-	bool transferred;
 
 	exit_look();
-	received = receive_poll();
-	transferred = transfer_poll();
-	if (received || transferred) {
+	if (receive_poll()) {
 		*tries = 0;
 		return;
 	}

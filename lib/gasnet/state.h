@@ -251,8 +251,6 @@ void wait_turn(unsigned *tries);
 
 /* transfer.c */
 void transfer_open(void);
-/* Takes what events of transfers there are; returns whether there was any. */
-bool transfer_poll(void);
 /* One event of `transfers`. */
 void transfer_take(const ptl_event_t *event);
 /* The library's own handlers of that index, or NULL. */

@@ -138,21 +138,41 @@ void transfer_take(const ptl_event_t *event)
 	count_add(&one->open[tagged & TAG_GET ? GETS : PUTS], -1u);
 }
 
-bool transfer_poll(void)
+/* Takes what events there are, or what a group waits for: a look at an empty queue is a turn of
+ * Portals. Returns whether there was any. */
+static bool transfer_poll(const group *one)
 {
 	ptl_event_t event;
 	bool any = false;
 	int code;
 
-	if (count_read(&in_progress) == 0)
-		return false;
-	while ((code = PtlEQGet(gasnet.transfers, &event)) == PTL_OK) {
+	while (count_read(&in_progress) > 0 && !(any && one && is_over(one))) {
+		code = PtlEQGet(gasnet.transfers, &event);
+		if (code == PTL_EQ_EMPTY)
+			break;
+		must_be(code, "PtlEQGet(transfers)");
 		transfer_take(&event);
 		any = true;
 	}
-	if (code != PTL_EQ_EMPTY)
-		must_be(code, "PtlEQGet(transfers)");
 	return any;
+}
+
+/* One turn of a wait for a group, or, with NULL, for an event of any. */
+static void transfer_wait(const group *one, unsigned *tries)
+{
+	if (transfer_poll(one))
+		*tries = 0;
+	else
+		wait_turn(tries);
+}
+
+/* For a call that waits for nothing: others may wait for this rank's handlers. */
+static void poll_now_and_then(void)
+{
+	static PER_THREAD unsigned turns;
+
+	if (++turns % POLL_TURNS == 0)
+		(void)receive_poll();
 }
 
 static void memory_open(enum portal portal, void *start, size_t size, unsigned options)
@@ -189,8 +209,9 @@ static void operation_begin(group *one, int direction)
 	unsigned tries = 0;
 
 	exit_look();
+	poll_now_and_then();
 	while (count_read(&in_progress) + GASNETI_MAX_THREADS >= gasnet.transfer_most)
-		wait_turn(&tries);
+		transfer_wait(NULL, &tries);
 	count_add(&in_progress, 1);
 	count_add(&one->open[direction], 1);
 }
@@ -200,13 +221,14 @@ static ptl_size_t offset_of(uint32_t rank, const void *address)
 	return (ptl_size_t)((uintptr_t)address - (uintptr_t)gasnet.places[rank].address);
 }
 
-static void put_begin(
-	group *one, uintptr_t user, uint32_t rank, void *to, const void *from, size_t length)
+/* memory: what `from` is read by. */
+static void put_begin(group *one, ptl_handle_md_t memory, uintptr_t user, uint32_t rank, void *to,
+	const void *from, size_t length)
 {
 	operation_begin(one, PUTS);
-	must(PtlPut(length <= SMALL_MAX ? gasnet.transfer_small : gasnet.transfer,
-		(ptl_size_t)(uintptr_t)from, length, PTL_ACK_REQ, (ptl_process_t){.rank = rank},
-		PORTAL_TRANSFERS, 0, offset_of(rank, to), (void *)user, 0));
+	must(PtlPut(memory, (ptl_size_t)(uintptr_t)from, length, PTL_ACK_REQ,
+		(ptl_process_t){.rank = rank}, PORTAL_TRANSFERS, 0, offset_of(rank, to),
+		(void *)user, 0));
 }
 
 static void get_begin(
@@ -231,11 +253,9 @@ static void remote_check(const char *what, uint32_t rank, const void *remote, si
 /* T3. */
 static void near_begin(uint32_t rank)
 {
-	static PER_THREAD unsigned turns;
-
 	exit_look();
-	if (rank != gasnet.rank && ++turns % POLL_TURNS == 0)
-		(void)receive_poll();
+	if (rank != gasnet.rank)
+		poll_now_and_then();
 	__atomic_thread_fence(__ATOMIC_ACQ_REL);
 }
 
@@ -258,7 +278,7 @@ void put_add(group *one, uint32_t rank, void *to, const void *from, size_t lengt
 	if (length == 0)
 		return;
 	if (!here) {
-		put_begin(one, (uintptr_t)one, rank, to, from, length);
+		put_begin(one, gasnet.transfer, (uintptr_t)one, rank, to, from, length);
 		return;
 	}
 	near_begin(rank);
@@ -294,7 +314,7 @@ static void group_await(const group *one)
 	unsigned tries = 0;
 
 	while (!is_over(one))
-		wait_turn(&tries);
+		transfer_wait(one, &tries);
 }
 
 /* The source may change after the return. */
@@ -302,13 +322,11 @@ static void put_copy_add(group *one, uint32_t rank, void *to, const void *from, 
 {
 	struct bounce *bounce;
 
-	if (length <= SMALL_MAX) {
-		put_add(one, rank, to, from, length);
-		return;
-	}
 	remote_check("a put", rank, to, length);
-	if (near(rank, to)) {
+	if (length == 0 || near(rank, to)) {
 		put_add(one, rank, to, from, length);
+	} else if (length <= SMALL_MAX) {
+		put_begin(one, gasnet.transfer_small, (uintptr_t)one, rank, to, from, length);
 	} else if (length > BOUNCE_MAX) {
 		group direct = {{0}, 0, NULL, NULL};
 
@@ -320,7 +338,8 @@ static void put_copy_add(group *one, uint32_t rank, void *to, const void *from, 
 			fatal("there is no memory for a put of %zu bytes", length);
 		bounce->group = one;
 		memcpy(bounce->bytes, from, length);
-		put_begin(one, (uintptr_t)bounce | TAG_BOUNCE, rank, to, bounce->bytes, length);
+		put_begin(one, gasnet.transfer, (uintptr_t)bounce | TAG_BOUNCE, rank, to,
+			bounce->bytes, length);
 	}
 }
 
@@ -534,18 +553,16 @@ gasnet_register_value_t gasnet_wait_syncnb_valget(gasnet_valget_handle_t handle)
 
 static void poll_all(void)
 {
-	exit_look();
 	(void)receive_poll();
-	(void)transfer_poll();
+	(void)transfer_poll(NULL);
 }
 
-/* How many of the handles are valid and not over. Those that are over become invalid; *ended says
- * how many. */
-static size_t handles_look(gasnet_handle_t *handles, size_t count, size_t *ended)
+/* Whether all handles are over, or, with some, one of those that were valid. Those that are over
+ * become invalid. */
+static bool handles_end(gasnet_handle_t *handles, size_t count, bool some)
 {
-	size_t open = 0;
+	size_t open = 0, ended = 0;
 
-	*ended = 0;
 	for (size_t i = 0; i < count; i++) {
 		if (handles[i] == GASNET_INVALID_HANDLE)
 			continue;
@@ -556,26 +573,30 @@ static size_t handles_look(gasnet_handle_t *handles, size_t count, size_t *ended
 		}
 		group_give(handles[i]);
 		handles[i] = GASNET_INVALID_HANDLE;
-		++*ended;
+		ended++;
 	}
-	return open;
+	return open == 0 || (some && ended > 0);
+}
+
+static int handles_try(gasnet_handle_t *handles, size_t count, bool some)
+{
+	exit_look();
+	if (handles_end(handles, count, some)) {
+		poll_now_and_then();
+		return GASNET_OK;
+	}
+	poll_all();
+	return handles_end(handles, count, some) ? GASNET_OK : GASNET_ERR_NOT_READY;
 }
 
 int gasnet_try_syncnb_all(gasnet_handle_t *handles, size_t count)
 {
-	size_t ended;
-
-	poll_all();
-	return handles_look(handles, count, &ended) == 0 ? GASNET_OK : GASNET_ERR_NOT_READY;
+	return handles_try(handles, count, false);
 }
 
 int gasnet_try_syncnb_some(gasnet_handle_t *handles, size_t count)
 {
-	size_t ended, open;
-
-	poll_all();
-	open = handles_look(handles, count, &ended);
-	return open == 0 || ended > 0 ? GASNET_OK : GASNET_ERR_NOT_READY;
+	return handles_try(handles, count, true);
 }
 
 void gasnet_wait_syncnb_all(gasnet_handle_t *handles, size_t count)
@@ -590,8 +611,8 @@ void gasnet_wait_syncnb_some(gasnet_handle_t *handles, size_t count)
 {
 	unsigned tries = 0;
 
-	while (gasnet_try_syncnb_some(handles, count) != GASNET_OK)
-		wait_turn(&tries);
+	while (!handles_end(handles, count, true))
+		transfer_wait(NULL, &tries);
 }
 
 void gasnet_wait_syncnb(gasnet_handle_t handle)
@@ -608,22 +629,31 @@ int gasnet_try_syncnb(gasnet_handle_t handle)
 	return gasnet_try_syncnb_all(&handle, 1);
 }
 
+static bool implicit_open(bool puts, bool gets)
+{
+	return (puts && count_read(&implicit.open[PUTS]) > 0) ||
+	       (gets && count_read(&implicit.open[GETS]) > 0);
+}
+
 static int implicit_try(bool puts, bool gets)
 {
 	call_look("a synchronisation of implicit operations");
+	exit_look();
+	if (!implicit_open(puts, gets)) {
+		poll_now_and_then();
+		return GASNET_OK;
+	}
 	poll_all();
-	return (puts && count_read(&implicit.open[PUTS]) > 0) ||
-			       (gets && count_read(&implicit.open[GETS]) > 0)
-		       ? GASNET_ERR_NOT_READY
-		       : GASNET_OK;
+	return implicit_open(puts, gets) ? GASNET_ERR_NOT_READY : GASNET_OK;
 }
 
 static void implicit_await(bool puts, bool gets)
 {
 	unsigned tries = 0;
 
-	while (implicit_try(puts, gets) != GASNET_OK)
-		wait_turn(&tries);
+	call_look("a synchronisation of implicit operations");
+	while (implicit_open(puts, gets))
+		transfer_wait(&implicit, &tries);
 }
 
 int gasnet_try_syncnbi_puts(void)

@@ -2,8 +2,9 @@
 /* messages_gasnet.c - GASNet between two ranks in this process, by Portals and not by shared
  * memory, for scripts/instructions to count its instructions.
  *
- *     messages_gasnet gasnet N        N short active messages, each the answer to the one before
- *     messages_gasnet gasnetreply N   N such messages, half of them replies of handlers
+ *     messages_gasnet gasnet N        N short active messages, each the answer to the one before,
+ *                                     and for each a poll that finds nothing
+ *     messages_gasnet gasnetreply N   the same, half of them replies of handlers
  *     messages_gasnet gasnetwindow N  N such messages one way, 64 between two polls
  *     messages_gasnet gasnetlook N    N polls that find nothing
  *     messages_gasnet gasnetput N     N blocking puts of 8 bytes
@@ -184,9 +185,11 @@ static void message_await(const struct bench_rank *rank, unsigned long wanted)
 		rank->poll();
 }
 
+/* A rank that waits has looked in vain before a message comes. */
 static void messages_answered(unsigned long count)
 {
 	for (unsigned long i = 0; i < count; i++) {
+		ranks[1 - i % 2]->poll();
 		ranks[i % 2]->request(0);
 		message_await(ranks[1 - i % 2], i / 2 + 1);
 	}
@@ -195,7 +198,9 @@ static void messages_answered(unsigned long count)
 static void messages_replied(unsigned long count)
 {
 	for (unsigned long i = 0; i < count / 2; i++) {
+		ranks[1]->poll();
 		ranks[0]->request(1);
+		ranks[0]->poll();
 		message_await(ranks[1], i + 1);
 		message_await(ranks[0], i + 1);
 	}
