@@ -159,6 +159,7 @@ void endpoint_open(struct endpoint *endpoint, ptl_interface_t interface, ptl_pid
 	complain_unless_ok(PtlGetId(endpoint->ni, &endpoint->id), "PtlGetId");
 	complain_unless_ok(PtlEQAlloc(endpoint->ni, events, &endpoint->eq), "PtlEQAlloc");
 	endpoint->poll = poll;
+	endpoint->has_event = false;
 	control_open(endpoint);
 	ticker_start(endpoint);
 }
@@ -184,19 +185,33 @@ static void event_taken(
 
 bool endpoint_try(struct endpoint *endpoint, ptl_event_t *event)
 {
-	int code = PtlEQGet(endpoint->eq, event);
+	int code = PTL_OK;
 
+	if (endpoint->has_event)
+		*event = endpoint->event;
+	else
+		code = PtlEQGet(endpoint->eq, event);
 	if (code == PTL_EQ_EMPTY)
 		return false;
+	endpoint->has_event = false;
 	event_taken(endpoint, event, code, "PtlEQGet");
 	endpoint_busy(endpoint);
 	return true;
 }
 
+/* Lets other threads have the CPU. Meanwhile the library works, of whatever thread: peers may wait
+ * for answers that this end does not see. */
+static void rest(struct endpoint *endpoint)
+{
+	int code = postern_eq_poll(&endpoint->eq, 1, IDLE_NAP, &endpoint->event, NULL);
+
+	endpoint->has_event = code == PTL_OK;
+	if (code != PTL_OK && code != PTL_EQ_EMPTY)
+		event_taken(endpoint, &endpoint->event, code, "postern_eq_poll");
+}
+
 bool endpoint_idle(struct endpoint *endpoint)
 {
-	const struct timespec nap = {.tv_nsec = IDLE_NAP};
-
 	if (endpoint->aside)
 		endpoint->aside(endpoint->aside_context);
 	if (++endpoint->empty % IDLE_LOOKS != 0)
@@ -205,13 +220,13 @@ bool endpoint_idle(struct endpoint *endpoint)
 		endpoint->since = clock_look();
 	if (clock_look() - endpoint->since < IDLE_SPINS)
 		return false;
-	nanosleep(&nap, NULL);
+	rest(endpoint);
 	return true;
 }
 
 void endpoint_next(struct endpoint *endpoint, ptl_event_t *event)
 {
-	if (!endpoint->poll && !endpoint->aside) {
+	if (!endpoint->poll && !endpoint->aside && !endpoint->has_event) {
 		event_taken(endpoint, event, PtlEQWait(endpoint->eq, event), "PtlEQWait");
 		return;
 	}

@@ -84,6 +84,8 @@ struct endpoint {
 	/* Of the thread that looks for events. */
 	uint32_t empty; /* looks in vain in a row */
 	uint64_t since; /* when those began, ns; 0: too few yet */
+	bool has_event; /* taken in a rest, and not given yet: */
+	ptl_event_t event;
 
 	pthread_t ticker;
 	pthread_mutex_t lock; /* of what follows */

@@ -79,10 +79,12 @@ static void bytes_came(gasnet_token_t token, void *bytes, size_t length)
 static void short_asks(gasnet_token_t token, gasnet_handlerarg_t first, gasnet_handlerarg_t second)
 {
 	need(gasnet_AMReplyShort2(token, HANDLER_SHORT, first, second), "gasnet_AMReplyShort2");
+	arrive();
 }
 
 static void bytes_ask(gasnet_token_t token, void *bytes, size_t length)
 {
+	arrive();
 	if (length <= gasnet_AMMaxMedium())
 		need(gasnet_AMReplyMedium0(token, HANDLER_BYTES, bytes, length),
 			"gasnet_AMReplyMedium0");
@@ -114,6 +116,8 @@ static void message_send(struct line *line)
 	const gasnet_handler_t bytes = asks ? HANDLER_BYTES_ASK : HANDLER_BYTES;
 	const size_t size = line->request.size;
 
+	if (asks && line->request.server) /* its handler has answered */
+		return;
 	if (size <= SHORT)
 		need(gasnet_AMRequestShort2(line->other, shorts, 1, 2), "gasnet_AMRequestShort2");
 	else if (size <= gasnet_AMMaxMedium())
