@@ -95,8 +95,10 @@ static bool address_choose_ip4(struct local *local, const char *name)
 	if (local->nid != 0)
 		return true;
 	if (!named)
-		log_error("udp: this host has no IPv4 address: write the one to use, such as "
-			  "udp:127.0.0.1 for processes of this host, or for IPv6 set PTL_HOSTS");
+		log_error(
+			"udp: no interface of this host that is up has an IPv4 address: write the "
+			"one to use, such as udp:127.0.0.1 for processes of this host, or for "
+			"IPv6 set PTL_HOSTS");
 	else if (if_nametoindex(name) == 0)
 		log_error("PTL_IFACE_NAME: there is no interface %s here: ip link lists the "
 			  "kernel's",

@@ -880,6 +880,9 @@ static bool port_bind(struct udp *udp, uint32_t pid, bool first_only)
 		udp->index = candidate_index(udp->range, pid, k);
 		if (line_bind(&udp->line, &name, name_make(udp, udp->port.nid, udp->index, &name)))
 			return true;
+		if (errno == EACCES && udp_name_port(&name) < IPPORT_RESERVED)
+			return false;
+		/* A policy of the system's may keep some ports, as if they were taken. */
 		if (errno != EADDRINUSE && errno != EACCES)
 			return false;
 	}
@@ -903,7 +906,13 @@ static bool udp_bind(struct udp *udp, uint32_t pid, bool first_only)
 				udp->port.name, CANDIDATES, pid, setting_text(SETTING_UDP_PORTS));
 		return false;
 	}
-	log_error("%s: the kernel gives no UDP port: %s", udp->port.name, strerror(errno));
+	if (errno == EACCES)
+		log_error(
+			"%s: PTL_UDP_PORTS is %s, but ports below %d are root's: set it to a range "
+			"of higher ones on all hosts",
+			udp->port.name, setting_text(SETTING_UDP_PORTS), IPPORT_RESERVED);
+	else
+		log_error("%s: the kernel gives no UDP port: %s", udp->port.name, strerror(errno));
 	return false;
 }
 

@@ -6,6 +6,7 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <linux/errqueue.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -67,14 +68,38 @@ ssize_t __wrap_sendmsg(int fd, const struct msghdr *message, int flags)
 	return __real_sendmsg(fd, message, flags);
 }
 
+/* An ordinary user has no port below 1024, whoever runs the test. */
+int __wrap_bind(int fd, const struct sockaddr *name, socklen_t size);
+int __real_bind(int fd, const struct sockaddr *name, socklen_t size);
+int __wrap_bind(int fd, const struct sockaddr *name, socklen_t size)
+{
+	const struct sockaddr_in *ip4 = (const void *)name;
+
+	if (name->sa_family == AF_INET && ip4->sin_port != 0 &&
+		ntohs(ip4->sin_port) < IPPORT_RESERVED) {
+		errno = EACCES;
+		return -1;
+	}
+	return __real_bind(fd, name, size);
+}
+
 static unsigned news_asked; /* looks at the error queue */
+
+/* What the kernel tells of a datagram that came back is changed; NULL: it is as it was. */
+static void (*news_change)(struct msghdr *message, ssize_t *bytes);
 
 ssize_t __wrap_recvmsg(int fd, struct msghdr *message, int flags);
 ssize_t __real_recvmsg(int fd, struct msghdr *message, int flags);
 ssize_t __wrap_recvmsg(int fd, struct msghdr *message, int flags)
 {
-	news_asked += (flags & MSG_ERRQUEUE) != 0;
-	return __real_recvmsg(fd, message, flags);
+	ssize_t bytes = __real_recvmsg(fd, message, flags);
+
+	if ((flags & MSG_ERRQUEUE) == 0)
+		return bytes;
+	news_asked++;
+	if (news_change && bytes >= 0)
+		news_change(message, &bytes);
+	return bytes;
 }
 
 static int vector_error; /* of sendmmsg(); 0: it is there */
@@ -112,6 +137,7 @@ static int set_up(void **state)
 	far = udp_open(there_name, 0, 0, FAR_PID, false);
 	refuse(0, 0, false);
 	vector_error = 0;
+	news_change = NULL;
 	return near && far ? 0 : -1;
 }
 
@@ -890,6 +916,20 @@ static void udp_open__takes_ports_from_the_range(void **state)
 	assert_null(udp_open(here_name, 0, 0, PID, false));
 }
 
+static void udp_open__tells_whose_ports_below_1024_are(void **state)
+{
+	char name[INET_ADDRSTRLEN + 4];
+
+	(void)state;
+	snprintf(name, sizeof(name), "udp:%s", here_name);
+	fixture_set("PTL_UDP_PORTS", "600-700");
+	for (unsigned n = 0; n < 2; n++) {
+		assert_null(glue_port_open(0, name, 0, n == 0 ? PID : GLUE_PID_ANY));
+		assert_false(glue_pid_is_taken()); /* another process id does not help */
+		assert_non_null(strstr(log_last_error(), "ports below 1024 are root's"));
+	}
+}
+
 /* --- IPv6, between processes of this host: its loopback interface has one address */
 
 #define NODE6 7u
@@ -1062,7 +1102,14 @@ static void udp_open__wants_ip6_addresses_from_the_file(void **state)
 	tear_down_ip6();
 }
 
-/* What nobody takes comes back. */
+static void of_a_stranger(struct msghdr *message, ssize_t *bytes)
+{
+	struct sockaddr_in6 *name = message->msg_name;
+	(void)bytes;
+	name->sin6_addr.s6_addr[0] ^= 1;
+}
+
+/* What nobody takes comes back, if the file has its host. */
 static void udp_receive__tells_what_ip6_refused(void **state)
 {
 	struct rte_mbuf *frame, *told;
@@ -1081,6 +1128,11 @@ static void udp_receive__tells_what_ip6_refused(void **state)
 	assert_int_equal(told->pkt_len, FRAME_HEADER + PORT_REFUSAL_BYTES);
 	assert_memory_equal(rte_pktmbuf_mtod_offset(told, uint8_t *, 6), address, 6);
 	rte_pktmbuf_free(told);
+	news_change = of_a_stranger;
+	news_asked = 0;
+	ask(near, NODE6, (uint32_t)getpid() + 1);
+	while (news_asked < 2) /* the second finds none */
+		check_nothing(near);
 	tear_down_ip6();
 }
 
@@ -1225,6 +1277,77 @@ static void udp_receive__tells_what_was_refused(void **state)
 		port_send(near, frame_make(near, address, 100, 1));
 }
 
+static struct sock_extended_err *news_error(struct msghdr *message)
+{
+	for (struct cmsghdr *one = CMSG_FIRSTHDR(message); one; one = CMSG_NXTHDR(message, one))
+		if (one->cmsg_type == IP_RECVERR)
+			return (void *)CMSG_DATA(one);
+	fail();
+	return NULL;
+}
+
+static void of_a_host(struct msghdr *message, ssize_t *bytes)
+{
+	(void)bytes;
+	news_error(message)->ee_errno = EHOSTUNREACH;
+}
+
+static void of_this_host(struct msghdr *message, ssize_t *bytes)
+{
+	(void)bytes;
+	news_error(message)->ee_origin = SO_EE_ORIGIN_LOCAL;
+}
+
+static void of_a_short_datagram(struct msghdr *message, ssize_t *bytes)
+{
+	(void)message;
+	*bytes = PORT_REFUSAL_BYTES - 1;
+}
+
+static void of_a_port_before(struct msghdr *message, ssize_t *bytes)
+{
+	struct sockaddr_in *name = message->msg_name;
+	(void)bytes;
+	name->sin_port = htons((uint16_t)(range.first - 1));
+}
+
+static void of_a_port_behind(struct msghdr *message, ssize_t *bytes)
+{
+	struct sockaddr_in *name = message->msg_name;
+	(void)bytes;
+	name->sin_port = htons((uint16_t)(range.first + range.count));
+}
+
+/* Nobody else has the own name. */
+static void of_the_own_name(struct msghdr *message, ssize_t *bytes)
+{
+	uint8_t *quote = message->msg_iov[0].iov_base;
+	(void)bytes;
+	memcpy(quote + TO_AT - FRAME_HEADER, quote + FROM_AT - FRAME_HEADER, 8);
+}
+
+/* The rest is no refusal of a frame that went to a process. */
+static void udp_receive__tells_of_no_other_errors(void **state)
+{
+	void (*const changes[])(struct msghdr *, ssize_t *) = {of_a_host, of_this_host,
+		of_a_short_datagram, of_a_port_before, of_a_port_behind, of_the_own_name};
+
+	(void)state;
+	for (unsigned n = 0; n < RTE_DIM(changes); n++) {
+		unsigned asked = news_asked;
+		news_change = changes[n];
+		ask(near, there, 12345 + n);
+		for (uint64_t end = glue_now(NULL) + PATIENCE; news_asked == asked;) {
+			check_nothing(near);
+			assert_true(glue_now(NULL) < end);
+		}
+		check_nothing(near);
+		news_change = NULL;
+		ask(near, there, 12345 + n);
+		rte_pktmbuf_free(port_take(near));
+	}
+}
+
 /* A refusal costs no frame that waits behind it. */
 static void udp_receive__goes_on_after_refusals(void **state)
 {
@@ -1275,6 +1398,7 @@ int main(void)
 		CASE(udp_open__takes_the_first_free_port),
 		CASE(udp_open__has_a_port_of_its_own),
 		CASE(udp_open__takes_ports_from_the_range),
+		CASE(udp_open__tells_whose_ports_below_1024_are),
 		CASE(udp_open__wants_no_setting_that_means_nothing),
 		CASE(udp_open__wants_an_address_of_this_host),
 		CASE(udp_open__wants_an_mtu_that_there_is),
@@ -1283,6 +1407,7 @@ int main(void)
 		CASE(udp_interrupt__wakes_for_frames_alone),
 		CASE(udp_interrupt__asks_for_news_after_a_call_in_vain_alone),
 		CASE(udp_receive__tells_what_was_refused),
+		CASE(udp_receive__tells_of_no_other_errors),
 		CASE(udp_receive__goes_on_after_refusals),
 		CASE(udp_open__takes_an_ip6_address_that_the_file_has),
 		CASE(udp_open__wants_ip6_addresses_from_the_file),
