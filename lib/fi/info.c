@@ -11,14 +11,18 @@
 #include <base/environment.h>
 #include <base/log.h>
 #include <base/settings.h>
+#include <host/interface.h>
 #include <job/launchers.h>
 
 #define PROTOCOL       (FI_PROV_SPECIFIC | 0x504653u)
 #define TAG_ALL        UINT64_C(0xaaaaaaaaaaaaaaaa) /* every bit */
 #define NAME_MAX_BYTES 128
 #define OBJECTS_MAX    1024 /* queues, and counters: each may have three descriptors */
-#define NETWORK        "postern:"
-#define NETWORK_BYTES  (sizeof(NETWORK) + NAME_MAX_BYTES)
+/* A process has ENGINES_MAX interfaces, one of them without an endpoint, and as many spaces. */
+#define ENDPOINTS        (ENGINES_MAX - 1)
+#define ENDPOINTS_REMOTE ((HANDLE_INTERFACES - ENGINES_MAX) / 2) /* with two spaces each */
+#define NETWORK          "postern:"
+#define NETWORK_BYTES    (sizeof(NETWORK) + NAME_MAX_BYTES)
 
 /* --- devices */
 
@@ -227,8 +231,8 @@ static void ep_fill(struct fi_ep_attr *ep, const struct fi_ep_attr *hint, uint64
 	ep->tx_ctx_cnt = ep->rx_ctx_cnt = 1;
 }
 
-static void domain_fill(
-	struct fi_domain_attr *domain, const struct fi_domain_attr *hint, uint32_t version)
+static void domain_fill(struct fi_domain_attr *domain, const struct fi_domain_attr *hint,
+	uint64_t caps, uint32_t version)
 {
 	domain->threading = hint && hint->threading ? hint->threading : FI_THREAD_SAFE;
 	domain->control_progress =
@@ -248,8 +252,8 @@ static void domain_fill(
 	domain->mr_iov_limit = IOV_MAX_PARTS;
 	domain->cq_data_size = 8;
 	domain->cq_cnt = domain->cntr_cnt = OBJECTS_MAX;
-	domain->ep_cnt = 63;
-	domain->tx_ctx_cnt = domain->rx_ctx_cnt = 63;
+	domain->ep_cnt = caps & CAPS_REMOTE ? ENDPOINTS_REMOTE : ENDPOINTS;
+	domain->tx_ctx_cnt = domain->rx_ctx_cnt = domain->ep_cnt;
 	domain->max_ep_tx_ctx = domain->max_ep_rx_ctx = 1;
 	domain->caps = CAPS_COMM;
 	domain->max_err_data = sizeof(struct address);
@@ -279,7 +283,7 @@ static struct fi_info *info_make(uint32_t version, const struct fi_info *hints, 
 	tx_fill(info->tx_attr, hints ? hints->tx_attr : NULL, caps);
 	rx_fill(info->rx_attr, hints ? hints->rx_attr : NULL, caps);
 	ep_fill(info->ep_attr, hints ? hints->ep_attr : NULL, info->tx_attr->msg_order);
-	domain_fill(info->domain_attr, hints ? hints->domain_attr : NULL, version);
+	domain_fill(info->domain_attr, hints ? hints->domain_attr : NULL, caps, version);
 	fabric_name(item, fabric);
 	info->domain_attr->domain = opened_find(FI_CLASS_DOMAIN, item, domain_wanted(hints));
 	info->fabric_attr->fabric = opened_find(FI_CLASS_FABRIC, fabric, fabric_wanted(hints));

@@ -350,6 +350,31 @@ static void each_object_keeps_its_domain(void **state)
 	assert_ok(fi_close(&own->fid));
 }
 
+/* Of the kind of which there are fewest. */
+static void a_domain_has_as_many_endpoints_as_it_says(void **state)
+{
+	struct side more[64];
+	size_t count, last = 2;
+	char word[4] = "";
+	fi_addr_t to;
+
+	(void)state;
+	pair_open(&(struct wish){.caps = FI_RMA | FI_MSG});
+	count = info->domain_attr->ep_cnt;
+	assert_in_range(count, 3, 64);
+	while (last < count)
+		side_open(&more[last++], &(struct wish){0});
+	assert_int_equal(fi_av_insert(more[--last].av, sides[0].name, 1, &to, 0, NULL), 1);
+	assert_ok(fi_recv(sides[0].ep, word, 4, NULL, FI_ADDR_UNSPEC, word));
+	assert_ok(fi_inject(more[last].ep, "abc", 4, to));
+	while (fi_cq_read(sides[0].cq, &(struct fi_cq_tagged_entry){0}, 1) != 1)
+		(void)fi_cq_read(more[last].cq, NULL, 0);
+	assert_string_equal(word, "abc");
+	for (; last >= 2; last--)
+		side_close(&more[last]);
+	pair_close();
+}
+
 /* Registrations are told of with FI_REG_MR alone. */
 static void a_domain_is_bound_to_an_event_queue(void **state)
 {
@@ -955,6 +980,7 @@ int main(void)
 		TEST(an_event_queue_keeps_what_is_written),
 		TEST(what_is_in_use_does_not_close),
 		TEST(each_object_keeps_its_domain),
+		cmocka_unit_test(a_domain_has_as_many_endpoints_as_it_says),
 		TEST(a_domain_is_bound_to_an_event_queue),
 		TEST(a_domain_has_the_name_of_a_device),
 		TEST(an_endpoint_is_bound_before_it_is_enabled),
