@@ -170,6 +170,11 @@ static void *payload_of(struct message *message, uint8_t *start)
 	return message->bytes;
 }
 
+static _Noreturn void nonsense(uint32_t from)
+{
+	fatal("a message of rank %u makes no sense: use one release of Postern in all ranks", from);
+}
+
 /* Returns true if the message is complete. */
 static bool message_take(const ptl_event_t *event, struct message *message)
 {
@@ -185,9 +190,7 @@ static bool message_take(const ptl_event_t *event, struct message *message)
 	if (message->count > ARGUMENTS_MAX ||
 		message->length > (message->kind == KIND_MEDIUM ? MEDIUM_MAX : MESSAGE_MAX) ||
 		head + message->length > event->mlength)
-		fatal("a message of rank %u makes no sense: use one release of Postern in all "
-		      "ranks",
-			message->from);
+		nonsense(message->from);
 	memcpy(message->arguments, start, message->count * sizeof(*message->arguments));
 	switch (message->kind) {
 	case KIND_MEDIUM:
@@ -197,6 +200,8 @@ static bool message_take(const ptl_event_t *event, struct message *message)
 		memcpy(&address, start + head - sizeof(address), sizeof(address));
 		message->payload = (void *)(uintptr_t)address;
 		message->kind = KIND_LONG;
+		if (!segment_has(gasnet.rank, message->payload, message->length))
+			nonsense(message->from);
 		if (message->length > 0)
 			memcpy(message->payload, start + head, message->length);
 		break;
@@ -206,6 +211,19 @@ static bool message_take(const ptl_event_t *event, struct message *message)
 		break;
 	}
 	return true;
+}
+
+static _Noreturn void event_failed(const ptl_event_t *event)
+{
+	if (event->pt_index == PORTAL_DATA && event->ni_fail_type == PTL_NI_SEGV)
+		fatal("a long message of rank %u has %zu bytes for %p, where this rank has no "
+		      "memory for them",
+			event->initiator.rank, (size_t)event->rlength,
+			(void *)((uintptr_t)gasnet.places[gasnet.rank].address +
+				 event->remote_offset));
+	fatal("a message of rank %u ends in %s, %s: this is a bug of Postern's",
+		event->initiator.rank, PtlToStr(event->type, PTL_STR_EVENT),
+		PtlToStr(event->ni_fail_type, PTL_STR_FAIL_TYPE));
 }
 
 /* Returns true if a message is complete. */
@@ -218,9 +236,7 @@ static bool event_take(const ptl_event_t *event, struct message *message)
 	if (event->pt_index == PORTAL_BARRIER) /* it has only woken this thread */
 		return false;
 	if (event->type != PTL_EVENT_PUT || event->ni_fail_type != PTL_NI_OK)
-		fatal("a message of rank %u ends in %s, %s: this is a bug of Postern's",
-			event->initiator.rank, PtlToStr(event->type, PTL_STR_EVENT),
-			PtlToStr(event->ni_fail_type, PTL_STR_FAIL_TYPE));
+		event_failed(event);
 	message->from = event->initiator.rank;
 	message->ring = false;
 	if (event->pt_index == PORTAL_MESSAGES)

@@ -168,9 +168,11 @@ void sent_take(const ptl_event_t *event)
 {
 	uintptr_t which = (uintptr_t)event->user_ptr;
 
-	if (event->ni_fail_type != PTL_NI_OK)
+	if (event->ni_fail_type != PTL_NI_OK) {
+		exit_await();
 		fatal("a message to another rank failed: %s",
 			PtlToStr(event->ni_fail_type, PTL_STR_FAIL_TYPE));
+	}
 	if (event->type != PTL_EVENT_SEND || which == 0)
 		return;
 	if (which & WAITED)

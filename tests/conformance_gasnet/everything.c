@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* everything.c - the segment is all memory: a stack, a heap, data, and memory that is not there:
  *
- *     postern-run -n 2 everything [unmapped]
+ *     postern-run -n 2 everything [unmapped|unmapped-long]
  *
- * With "unmapped" rank 0 puts to an address that rank 1 does not have, which ends the job.
+ * With "unmapped" rank 0 puts to an address that rank 1 does not have, which ends the job; with
+ * "unmapped-long" it sends a long message there.
  */
 #define GASNET_SEGMENT_EVERYTHING
 #include "ranks.h"
@@ -71,8 +72,10 @@ int main(int argc, char **argv)
 		GASNET_OK);
 	GASNET_BLOCKUNTIL(known);
 	barrier_pass();
-	if (argc > 1 && rank == 0)
+	if (argc > 1 && rank == 0 && strcmp(argv[1], "unmapped") == 0)
 		gasnet_put(1, (void *)(uintptr_t)0x10000, stack, 4096);
+	else if (argc > 1 && rank == 0)
+		(void)gasnet_AMRequestLong0(1, LONG, stack, 4096, (void *)(uintptr_t)0x10000);
 	for (unsigned i = 0; i < 3 && argc == 1; i++)
 		use(addresses[i], (rank + 1) % ranks);
 	GASNET_BLOCKUNTIL(longs == 3);

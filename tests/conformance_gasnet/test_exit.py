@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """test_exit.py - every way of leaving a job of GASNet ends all its ranks, with the right code, and leaves no process.
 
-    test_exit.py POSTERN_RUN RANKS_SEQ RANKS_PAR EVERYTHING MISUSE
+    test_exit.py POSTERN_RUN RANKS_SEQ RANKS_PAR EVERYTHING MISUSE LIAR
 
 Covers: lib/gasnet/exit.c, lib/gasnet/variables.c.
 """
@@ -15,7 +15,7 @@ import tempfile
 import time
 import unittest
 
-RUN, SEQ, PAR, EVERYTHING, MISUSE = sys.argv[1:6]
+RUN, SEQ, PAR, EVERYTHING, MISUSE, LIAR = sys.argv[1:7]
 TIMEOUT = 300  # s, of what hangs
 GONE = 100  # s until the ranks of a killed launcher have ended
 WAIT = "0.5"  # s that an exiting rank waits for ranks that make no calls
@@ -103,6 +103,14 @@ class Exit(unittest.TestCase):
 
     def test_a_put_to_no_memory_ends_the_job(self):
         self.leaves(EVERYTHING, "unmapped", 134, "a put, 65536 bytes into the segment of another rank, failed: PTL_NI_SEGV")
+
+    def test_a_long_message_to_no_memory_ends_the_job(self):
+        self.leaves(EVERYTHING, "unmapped-long", 134, "a long message of rank 0 has 4096 bytes for 0x10000, where this rank has no memory")
+
+    def test_a_rank_that_lies_ends_the_job(self):
+        for lie in ("address", "arguments", "length"):
+            with self.subTest(lie):
+                self.assertEqual(self.leaves(LIAR, lie, 134, "a message of rank 1 makes no sense", ranks=2), "")
 
     def test_one_of_several_threads_leaves(self):
         for _ in range(5):
