@@ -651,7 +651,8 @@ static void implicit_await(bool puts, bool gets)
 {
 	unsigned tries = 0;
 
-	call_look("a synchronisation of implicit operations");
+	if (implicit_try(puts, gets) == GASNET_OK)
+		return;
 	while (implicit_open(puts, gets))
 		transfer_wait(&implicit, &tries);
 }

@@ -67,8 +67,8 @@ class Exit(unittest.TestCase):
 
     def start(self, program, scenario, ranks=3, **variables):
         # AddressSanitizer would end a rank that faults with a code of its own.
-        environment = dict(os.environ, XDG_RUNTIME_DIR=self.runtime, GASNET_EXITTIMEOUT=WAIT,
-                           ASAN_OPTIONS=os.environ.get("ASAN_OPTIONS", "") + ":handle_segv=0", **variables)
+        environment = dict(os.environ, XDG_RUNTIME_DIR=self.runtime, ASAN_OPTIONS=os.environ.get("ASAN_OPTIONS", "") + ":handle_segv=0",
+                           **{"GASNET_EXITTIMEOUT": WAIT, **variables})
         return subprocess.Popen([RUN, "-n", str(ranks), program, scenario], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                                 env=environment, start_new_session=True)
 
@@ -94,6 +94,12 @@ class Exit(unittest.TestCase):
         for scenario, code, words in WAYS:
             with self.subTest(scenario):
                 self.leaves(SEQ, scenario, code, words)
+
+    def test_ranks_that_make_calls_follow(self):
+        for scenario in ("leave-polling", "leave-syncing", "leave-waiting"):
+            for progress in ("both", "inline"):
+                with self.subTest(f"{scenario} {progress}"):
+                    self.leaves(SEQ, scenario, 5, "ended with exit code 5", GASNET_EXITTIMEOUT="100", PTL_PROGRESS=progress)
 
     def test_a_debugged_program_is_told_of_misuse(self):
         for scenario, words in MISUSES:

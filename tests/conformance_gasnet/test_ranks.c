@@ -246,6 +246,24 @@ static void spin_polling(void)
 		CHECK(gasnet_AMPoll() == GASNET_OK);
 }
 
+/* Nothing is open, so each call is over at once. */
+static void spin_syncing(void)
+{
+	gasnet_handle_t none = GASNET_INVALID_HANDLE;
+
+	for (;;) {
+		gasnet_wait_syncnbi_all();
+		CHECK(gasnet_try_syncnbi_puts() == GASNET_OK);
+		CHECK(gasnet_try_syncnb(none) == GASNET_OK);
+	}
+}
+
+static void spin_waiting(void)
+{
+	for (;;)
+		gasnet_wait_syncnbi_all();
+}
+
 static void spin_sending(void)
 {
 	for (;;)
@@ -286,6 +304,8 @@ LEAVE_ONE(barrier, barrier_pass(); spin_polling())
 LEAVE_ONE(computing, spin_without_calls())
 LEAVE_ONE(polling, spin_polling())
 LEAVE_ONE(sending, spin_sending())
+LEAVE_ONE(syncing, spin_syncing())
+LEAVE_ONE(waiting, spin_waiting())
 
 static void leave_zero_computing(void)
 {
@@ -515,6 +535,8 @@ static const struct {
 	{"leave-computing", leave_one_computing, true},
 	{"leave-polling", leave_one_polling, true},
 	{"leave-sending", leave_one_sending, true},
+	{"leave-syncing", leave_one_syncing, true},
+	{"leave-waiting", leave_one_waiting, true},
 	{"leave-zero-computing", leave_zero_computing, true},
 	{"leave-from-handler", leave_from_handler, true},
 	{"leave-from-own-handler", leave_from_own_handler, true},
