@@ -9,6 +9,7 @@ import re
 import shlex
 import shutil
 import subprocess
+import tempfile
 
 import programs
 
@@ -79,13 +80,21 @@ class Install(programs.Case):
         super().setUpClass()
         with open(os.path.join(SOURCE, "doc", "guide.md"), encoding="utf-8") as file:
             cls.hello = re.search(r"```c\n(.*?)```", file.read(), re.DOTALL).group(1)
+        cls.installed = tempfile.mkdtemp(prefix="ptn-")
+        cls.addClassCleanup(shutil.rmtree, cls.installed, ignore_errors=True)
+        subprocess.run(["meson", "install", "-C", BUILD, "--no-rebuild", "--quiet", "--destdir", cls.installed], check=True,
+                       timeout=programs.TIMEOUT, env=programs.environment())
+        options = subprocess.run(["meson", "introspect", "--buildoptions", BUILD], stdout=subprocess.PIPE, text=True, check=True,
+                                 timeout=programs.TIMEOUT)
+        cls.options = {option["name"]: option["value"] for option in programs.json.loads(options.stdout)}
 
     def setUp(self):
         super().setUp()
+        # The files are the same ones: a test may remove one, but does not write into it.
         self.root = os.path.join(self.directory, "root")
-        self.shell("meson", "install", "-C", BUILD, "--no-rebuild", "--destdir", self.root)
-        self.prefix = self.root + self.option("prefix")
-        self.lib_name = self.option("libdir") + "/"
+        shutil.copytree(self.installed, self.root, symlinks=True, copy_function=os.link)
+        self.prefix = self.root + self.options["prefix"]
+        self.lib_name = self.options["libdir"] + "/"
         self.lib = os.path.join(self.prefix, self.lib_name)
         for name in ("hello.c", "hello.cpp"):
             self.write(name, self.hello)
@@ -93,10 +102,6 @@ class Install(programs.Case):
     def write(self, name, text):
         with open(os.path.join(self.directory, name), "w", encoding="utf-8") as file:
             file.write(text)
-
-    def option(self, name):
-        text = self.shell("meson", "introspect", "--buildoptions", BUILD)
-        return next(option["value"] for option in programs.json.loads(text) if option["name"] == name)
 
     def shell(self, *words, **settings):
         done = subprocess.run(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=self.directory,
@@ -284,15 +289,16 @@ halo-$(MODE): {SOURCE}/apps/examples/halo.c
             fragment = f"{self.prefix}/include/postern-conduit/postern-{mode}.mak"
             with open(fragment, encoding="utf-8") as file:  # it is not where it will be
                 text = file.read()
+            os.unlink(fragment)
             with open(fragment, "w", encoding="utf-8") as file:
-                file.write(text.replace(self.option("prefix"), self.prefix))
+                file.write(text.replace(self.options["prefix"], self.prefix))
             self.shell("make", f"MODE={mode}", f"halo-{mode}")
             self.assertIn("64 rows after 100 steps on 1 ranks: 0 are wrong",
                           self.shell(f"./halo-{mode}", LD_LIBRARY_PATH=self.lib, PTL_IFACE_NAME="loop:a"))
 
     def test_pkg_config_looks_where_it_is_installed(self):
         looked_into = self.shell("pkg-config", "--variable=pc_path", "pkg-config").strip().split(":")
-        self.assertIn(os.path.join(self.option("prefix"), self.option("libdir"), "pkgconfig"), looked_into)
+        self.assertIn(os.path.join(self.options["prefix"], self.options["libdir"], "pkgconfig"), looked_into)
 
     def test_a_program_without_any_shared_library(self):
         """On a node, which needs no driver of DPDK's."""
