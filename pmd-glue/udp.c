@@ -993,6 +993,7 @@ struct port *udp_open(
 	udp->port.look = LOOK_PRICE;
 	snprintf(udp->port.name, sizeof(udp->port.name), name[0] ? "udp:%s" : "udp", name);
 	udp->line.socket = udp->query = -1;
+	udp->known_index = UINT32_MAX; /* no sender is known */
 	connected_init(&udp->connected);
 	if (udp_start(udp, name, mtu, pid, first_only))
 		return &udp->port;

@@ -67,6 +67,18 @@ static void udp_receive__drops_what_names_another_sender(void **state)
 	close(outside);
 }
 
+/* Neither is the first sender believed, whatever it names. */
+static void udp_receive__knows_no_sender_at_first(void **state)
+{
+	int fd = socket_bind(there, range.first);
+
+	(void)state;
+	assert_true(fd >= 0);
+	assert_false(candidate_fits(range, 0, 0));
+	check_strange(fd, there, 0, 64);
+	close(fd);
+}
+
 /* A socket that is full is emptied in few turns. */
 static void udp_receive__takes_a_whole_burst(void **state)
 {
@@ -271,6 +283,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		CASE(udp_receive__drops_what_names_another_sender),
+		CASE(udp_receive__knows_no_sender_at_first),
 		CASE(udp_receive__takes_a_whole_burst),
 		CASE(udp_receive__tells_marks_of_congestion),
 		CASE(udp_interrupt__wakes_for_frames_alone),
