@@ -30,8 +30,10 @@
 #include <string.h>
 
 #include <engine/amo.h>
+#include <engine/fetch.h>
 #include <engine/outcome.h>
 #include <engine/tiers.h>
+#include <engine/unexpected.h>
 
 #define ALWAYS_INLINE inline __attribute__((always_inline))
 
@@ -168,6 +170,38 @@ void call_begin(struct space *space, const struct move *move, const struct call_
 		call_start(space, move, line, given, line->message);
 }
 
+void call_fetch(struct space *space, const struct fetch *fetch)
+{
+	struct operation *operation = operation_begin(space->engine, OPERATION_CALL);
+	const struct message_header header = {
+		.kind = MESSAGE_LOAD,
+		.space = space->number,
+		.uid = space->uid,
+		.portal = FETCH_PORTAL,
+		.cookie = fetch->cookie,
+		.match_bits = VALUE_NAME(fetch->value),
+		.offset = VALUE_OFFSET(fetch->value),
+		.requested = fetch->length,
+		.operation = operation_name(operation),
+	};
+
+	operation->space = space;
+	operation->region = fetch->region;
+	operation->peer = fetch->from;
+	operation->requested = true;
+	operation->acknowledge = true;
+	operation->kept = fetch->kept;
+	operation->call = (struct call_state){
+		.local = fetch->local,
+		.length = fetch->length,
+		.source = fetch->region,
+		.message = MESSAGE_LOAD,
+		.want = WANT_KEPT,
+	};
+	operation->message.memory = map_of_piece(NULL, 0);
+	outgoing_send(space->engine, operation, &header);
+}
+
 static void call_log(const struct operation *operation, const struct region *region,
 	enum tier_event kind, enum tier_verdict verdict, const struct account *account)
 {
@@ -203,6 +237,11 @@ static void call_conclude(struct operation *operation)
 	const struct account account = {.moved = call->moved, .offset = call->offset};
 	bool wanted = call_loads(operation) || call->want == WANT_EVENT;
 
+	if (call->want == WANT_KEPT) {
+		unexpected_fetched(operation);
+		outgoing_finish(operation->space->engine, operation);
+		return;
+	}
 	if (call->want >= WANT_OUTCOME && !call_loads(operation)) {
 		outcome_answered(operation->space, operation->region, call);
 	} else if (call->verdict != TIER_SILENT) {

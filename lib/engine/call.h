@@ -22,6 +22,17 @@ static inline void call_command(struct space *space, const struct long_command *
 	call_begin(space, &command->command.move, (const void *)command->further[0],
 		command->further[1]);
 }
+/* What the poll core loads into a region for a message that it keeps. There is memory for an
+ * operation. */
+struct fetch {
+	struct process from;
+	struct region *region;
+	uint64_t local, length;
+	uint64_t value; /* fetch.h */
+	uint32_t cookie;
+	uint32_t kept;
+};
+void call_fetch(struct space *space, const struct fetch *fetch);
 /* The transport is done with the request, or with a question after its answer. */
 void call_requested(struct operation *operation, enum transport_fail why);
 /* Its answer will not come. */

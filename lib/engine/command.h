@@ -188,8 +188,9 @@ enum call_want {
 	WANT_NOTHING,
 	WANT_EVENT, /* and a count */
 	WANT_COUNT,
-	WANT_END,    /* a count of messages, whatever the counter counts */
-	WANT_OUTCOME /* `user` is a struct outcome (outcome.h), which is told instead */
+	WANT_END,     /* a count of messages, whatever the counter counts */
+	WANT_OUTCOME, /* `user` is a struct outcome (outcome.h), which is told instead */
+	WANT_KEPT     /* of a load of the poll core's own (unexpected.h, U7): nothing tells of it */
 };
 
 struct command {

@@ -328,8 +328,10 @@ void engine_destroy(struct engine *engine)
 	engine_announce(engine);
 	notices_send(engine);
 	for (unsigned i = 0; i < SPACES; i++)
-		if (engine->opened[i])
+		if (engine->opened[i]) {
 			triggered_close(engine->opened[i]);
+			engine->opened[i]->selves = NULL; /* nothing more is fetched */
+		}
 	transport_close(engine->transport);
 	outgoing_abandon(engine);
 	engine_ring(engine);

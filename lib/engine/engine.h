@@ -55,6 +55,10 @@ struct space_options {
 	/* SPACE_TIERS with ranks: how many there may be, and how many headers are kept of each at a
 	 * time, at first (unexpected.h, U4); 0: there is no such bound. */
 	uint32_t ranks, kept_share;
+	/* two_sided: what this process's messages to each rank bring as their cookie, or RANK_NONE.
+	 * The poll core fetches by it what it has memory for (unexpected.h, U7). NULL: it does
+	 * not. */
+	const _Atomic uint32_t *selves;
 	/* SPACE_TIERS with ranks, not two_sided: what messages of strangers bring as their cookie;
 	 * others are for an earlier life of this process, and it is not there. 0: any. */
 	uint32_t life;

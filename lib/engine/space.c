@@ -98,6 +98,7 @@ bool engine_space_open(struct engine *engine, uint32_t number, const struct spac
 	space->two_sided = options->two_sided;
 	space->ranks = options->ranks;
 	space->kept_share = options->kept_share;
+	space->selves = options->selves;
 	space->life = options->life;
 	if (!lists_create(space)) {
 		space->list_count = 0; /* they may not have been made */
@@ -125,6 +126,7 @@ bool engine_space_close(struct engine *engine, uint32_t number)
 	engine_catch_up(engine);
 	engine->spaces[number] = NULL;
 	space->closing = true;
+	space->selves = NULL;
 	triggered_close(space);
 	gets_abandon(engine, space);
 	engine_ring(engine); /* the list of queues with news names the space */

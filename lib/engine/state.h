@@ -101,7 +101,8 @@ struct operation {
 	uint64_t request_offset; /* RECEIVE: to echo. PUT: echoed */
 	struct link link;        /* SERVE, GET, PUT: in engine.serving, .waiting, .sending */
 	struct operation *next;  /* PUT: in engine.begun. NOTICE: in engine.late */
-	uint32_t kept;           /* RECEIVE, SERVE, SPACE_TIERS: its header, or KEPT_NONE */
+	/* RECEIVE, SERVE, SPACE_TIERS; CALL with WANT_KEPT: its header, or KEPT_NONE */
+	uint32_t kept;
 	union {
 		struct outcome *receive;   /* RECEIVE without a region: letters.h */
 		struct dispatch *dispatch; /* LETTER */
@@ -142,22 +143,24 @@ struct space {
 	/* SPACE_TIERS */
 	struct tier_portal *portals;
 	struct kept_table kept;
-	struct kept_list *kept_lists;  /* one per Portal */
-	struct header *headers;        /* unexpected.c, by kept message */
-	uint8_t (*copies)[COPIED_MAX]; /* U6: by kept message */
-	struct lent *lent, *lent_last; /* in the order of their events; NULL: there is none */
-	uint32_t kept_share;           /* U4: of each rank at first; 0: there is none */
-	uint32_t ranks;                /* of which messages may be kept, then */
-	uint32_t *kept_of;             /* messages, by rank, then */
-	uint32_t *share_of;            /* of each rank, then */
-	uint32_t spare;                /* headers that are in no share */
-	uint32_t *arriving_of;         /* messages under way, by rank, then */
-	bool ranked;                   /* processes have ranks, which are indices in the map */
-	bool two_sided;                /* of two-sided messages (engine.h) */
-	struct posted *posted;         /* letters.c: receives by their places, */
-	uint32_t posted_free;          /* of which this is free, MATCH_NONE: none, */
-	uint32_t posted_made;          /* and so many were ever used */
-	const struct process *map;     /* the front end's; NULL: it is not set */
+	struct kept_list *kept_lists;   /* one per Portal */
+	struct header *headers;         /* unexpected.c, by kept message */
+	uint8_t (*copies)[COPIED_MAX];  /* U6: by kept message */
+	struct lent *lent, *lent_last;  /* in the order of their events; NULL: there is none */
+	uint32_t kept_share;            /* U4: of each rank at first; 0: there is none */
+	uint32_t ranks;                 /* of which messages may be kept, then */
+	uint32_t *kept_of;              /* messages, by rank, then */
+	uint32_t *share_of;             /* of each rank, then */
+	const _Atomic uint32_t *selves; /* engine.h */
+	uint32_t fetches;               /* U7: that are under way */
+	uint32_t spare;                 /* headers that are in no share */
+	uint32_t *arriving_of;          /* messages under way, by rank, then */
+	bool ranked;                    /* processes have ranks, which are indices in the map */
+	bool two_sided;                 /* of two-sided messages (engine.h) */
+	struct posted *posted;          /* letters.c: receives by their places, */
+	uint32_t posted_free;           /* of which this is free, MATCH_NONE: none, */
+	uint32_t posted_made;           /* and so many were ever used */
+	const struct process *map;      /* the front end's; NULL: it is not set */
 	uint32_t map_count;
 	const uint32_t *names; /* of the processes of the map; NULL: a cookie is a rank */
 	uint32_t life;         /* engine.h; 0: strangers' cookies mean nothing */

@@ -136,6 +136,8 @@ void tiers_append(struct space *space, const struct command *command)
 		match_push_back(
 			&space->entries, portal_list(space, portal, attachment->tier), index);
 	entry_log(space, region, TIER_LINK);
+	if (attachment->tier != 0 && space->two_sided)
+		unexpected_fetch(space, portal);
 }
 
 enum answer tiers_withdraw(struct space *space, const struct command *command)

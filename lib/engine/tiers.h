@@ -23,8 +23,9 @@ struct tier_portal {
 	struct queue *logs; /* what it names */
 	uint32_t pending;   /* messages in progress */
 	bool controlled;    /* it is disabled rather than that anything is lost */
-	bool strangers; /* of a space with ranks: every process may send, and none by its rank */
-	bool owes;      /* DISABLED, when nothing is pending */
+	bool strangers;    /* of a space with ranks: every process may send, and none by its rank */
+	bool owes;         /* DISABLED, when nothing is pending */
+	struct link apart; /* U7: kept messages whose data is at its sender, oldest first */
 };
 
 /* An event of a region is logged, if it is wanted. user, start: what it says of both; account: the

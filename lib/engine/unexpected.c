@@ -6,6 +6,9 @@
 #include <string.h>
 
 #include <base/pages.h>
+#include <engine/call.h>
+#include <engine/fetch.h>
+#include <engine/portal.h>
 #include <engine/tier_entry.h>
 
 enum header_state { HEADER_HERE, HEADER_ARRIVING, HEADER_CLAIMED };
@@ -30,7 +33,10 @@ struct header {
 	uint8_t verdict;    /* enum tier_verdict */
 	bool copied;        /* U6 */
 	struct taker taker; /* CLAIMED */
+	struct link apart;  /* U7: in its Portal's list */
 };
+
+#define FETCHES_MAX 64 /* of a space, at a time */
 
 /* U5. Processes that have a message on its way are told apart by so many numbers: the last bits of
  * their ranks, or of their node ids. No ranks of MX are taken for each other. */
@@ -157,6 +163,9 @@ uint32_t header_keep(struct space *space, struct region *region, enum tier_event
 		.verdict = (uint8_t)verdict,
 	};
 	attachment->headers++;
+	if (space->selves && !arriving && account->moved < account->requested &&
+		value_is_copy(account->value))
+		list_append(&space->portals[account->portal].apart, &space->headers[i].apart);
 	if (space->kept_share != 0)
 		rank_keep(space, account->nid);
 	kept_add(&space->kept, &space->kept_lists[account->portal], i, &key);
@@ -179,6 +188,8 @@ static void header_free(struct space *space, uint32_t i)
 {
 	struct region *region = segment_region(space->segment, space->headers[i].region);
 
+	if (link_listed(&space->headers[i].apart))
+		link_remove(&space->headers[i].apart);
 	attachment_of(space, region)->headers--;
 	if (space->kept_share != 0)
 		space->kept_of[space->headers[i].account.nid]--;
@@ -482,6 +493,94 @@ enum answer unexpected_search(struct space *space, const struct long_command *co
 		taker_tell(space, &wish.taker, TIER_SEARCH, TIER_NO_MATCH, 0, 1, &account);
 	}
 	return answer == WISH_LATE ? ANSWER_PENDING : ANSWER_OK;
+}
+
+/* --- data at its sender: U7 */
+
+/* An entry with memory; NULL: there is none. */
+static struct region *memory_find(struct space *space, uint32_t portal)
+{
+	const struct match_key any = {0};
+	struct match_list *list = portal_list(space, portal, 1);
+	uint32_t i = match_first(&space->entries, list, &any);
+
+	while (i != MATCH_NONE && segment_attachment(space->segment, i)->most == 0)
+		i = match_next(&space->entries, list, i, &any);
+	return i == MATCH_NONE ? NULL : segment_region(space->segment, i);
+}
+
+/* A message gets its place, and its data come. */
+static void header_fetch(struct space *space, struct header *header, struct region *region,
+	struct process from, uint32_t cookie)
+{
+	struct region *before = segment_region(space->segment, header->region);
+	struct attachment *attachment = attachment_of(space, region);
+	const struct placement placement = {
+		.offset = region->offset, .length = header->account.requested};
+	const struct fetch fetch = {
+		.from = from,
+		.region = region,
+		.local = placement.offset,
+		.length = placement.length,
+		.value = header->account.value,
+		.cookie = cookie,
+		.kept = (uint32_t)(header - space->headers),
+	};
+
+	attachment_of(space, before)->headers--;
+	entry_settle(space, before);
+	attachment->headers++;
+	header->region = region_number(space, region);
+	header->start = region->start + placement.offset;
+	header->state = HEADER_ARRIVING;
+	tiers_arriving(space, header->account.nid, 1);
+	region->pending++;
+	space->portals[header->account.portal].pending++;
+	space->fetches++;
+	entry_use(space, region, attachment, &placement);
+	call_fetch(space, &fetch);
+}
+
+void unexpected_fetch(struct space *space, uint32_t portal)
+{
+	struct link *apart = &space->portals[portal].apart;
+	struct region *region;
+
+	while (space->selves && space->fetches < FETCHES_MAX && !list_empty(apart) &&
+		(region = memory_find(space, portal)) && operation_reserve(space->engine, 1)) {
+		struct header *header = list_first(apart, struct header, apart);
+		const uint32_t rank = header->account.nid;
+		const uint32_t cookie =
+			atomic_load_explicit(&space->selves[rank], memory_order_relaxed);
+
+		link_remove(&header->apart);
+		/* What does not fit is longer than what is copied here. */
+		if (cookie != RANK_NONE && rank < space->map_count &&
+			space->map[rank].pid != UINT32_MAX &&
+			header->account.requested <= attachment_of(space, region)->most &&
+			header->account.requested <= region->length - region->offset)
+			header_fetch(space, header, region, space->map[rank], cookie);
+	}
+}
+
+void unexpected_fetched(struct operation *operation)
+{
+	const struct call_state *call = &operation->call;
+	struct space *space = operation->space;
+	struct header *header = &space->headers[operation->kept];
+	const uint32_t portal = header->account.portal;
+	struct region *region = operation->region;
+
+	if (call->verdict == TIER_OK && call->moved == header->account.requested)
+		header->account.moved = header->account.requested;
+	tiers_arriving(space, header->account.nid, -1);
+	region->pending--;
+	space->portals[portal].pending--;
+	space->fetches--;
+	unexpected_ended(space, operation->kept, TIER_OK);
+	entry_settle(space, region);
+	portal_settle(space, portal);
+	unexpected_fetch(space, portal);
 }
 
 void unexpected_forget(struct space *space, uint32_t portal)

@@ -28,6 +28,11 @@
  *     refusals is kept with its data, also by an entry that has no memory: each header has a place
  *     for as many. The taker of the header is told of a copy of them, which is the poll core's
  *     again when the program has read it.
+ * U7. There, as soon as an entry of the second tier has memory again, the poll core fetches what it
+ *     keeps of messages whose copies are at their senders, the oldest first: so a sender's copies
+ *     are no more than the memory here refuses, whatever the programs do meanwhile. While it is
+ *     fetched a message is ARRIVING. If that fails it is HERE again without its data, and its taker
+ *     finds out why.
  */
 #ifndef ENGINE_UNEXPECTED_H
 #define ENGINE_UNEXPECTED_H
@@ -81,6 +86,10 @@ bool unexpected_take(struct space *space, struct region *region, uint32_t portal
 /* The same for a COMMAND_RECEIVE, which takes one. Returns false if none is kept that matches. */
 bool unexpected_give(struct space *space, const struct command *receive);
 enum answer unexpected_search(struct space *space, const struct long_command *command);
+/* U7. There may be memory. */
+void unexpected_fetch(struct space *space, uint32_t portal);
+/* A fetch has ended; its operation is not freed yet. */
+void unexpected_fetched(struct operation *operation);
 /* Nobody can ask any more: what is kept goes, without events. */
 void unexpected_forget(struct space *space, uint32_t portal);
 

@@ -692,6 +692,7 @@ static int space_open(struct interface *interface, const struct space_choice *ch
 		.two_sided = choice->two_sided,
 		.ranks = choice->ranks,
 		.kept_share = choice->kept_share,
+		.selves = choice->selves,
 		.life = choice->lives ? interfaces[interface->first].incarnation : 0,
 		.interface = (uint32_t)(interface - interfaces),
 		.uid = interface->uid,

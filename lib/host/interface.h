@@ -89,7 +89,8 @@ struct space_choice {
 	bool ranked;                /* SPACE_TIERS: processes have ranks */
 	bool two_sided;             /* SPACE_TIERS: of two-sided messages (engine.h) */
 	uint32_t ranks, kept_share; /* engine.h */
-	bool lives;                 /* messages of strangers bring the interface's incarnation */
+	const _Atomic uint32_t *selves;
+	bool lives; /* messages of strangers bring the interface's incarnation */
 };
 
 /* Opens a further interface, another space of the engine of an open

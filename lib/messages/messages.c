@@ -185,7 +185,7 @@ static void block_link(struct messages *messages, struct block *block)
 		.ignore = UINT64_MAX,
 		.peer = UINT32_MAX,
 		.start = block->memory,
-		.length = sizeof(block->memory),
+		.length = messages->options.block,
 		.min_free = messages->options.eager,
 		.most = messages->options.eager,
 		.options = REGION_PUT,
@@ -216,7 +216,7 @@ static void blocks_renew(struct messages *messages)
 			messages->spare = block->next;
 		} else {
 			if (messages->blocks == messages->blocks_max ||
-				!(block = malloc(sizeof(*block))))
+				!(block = malloc(sizeof(*block) + messages->options.block)))
 				return;
 			block->kind = ITEM_BLOCK;
 			block->older = messages->every;
@@ -830,6 +830,7 @@ static enum answer space_open(struct messages *messages)
 		.ranked = true,
 		.two_sided = true,
 		.ranks = options->count,
+		.selves = messages->selves,
 		.kept_share = (uint32_t)messages->share};
 	const struct segment_limits limits = {
 		.entries = ENTRIES,
@@ -866,6 +867,11 @@ enum answer messages_open(const struct messages_options *options, struct message
 	assert(options->peers || options->count <= NAME_RANK_MASK); /* no name is RANK_NONE */
 	if (!messages)
 		return ANSWER_NO_MEMORY;
+	messages->selves = calloc(options->count, sizeof(*messages->selves));
+	if (!messages->selves) {
+		free(messages);
+		return ANSWER_NO_MEMORY;
+	}
 	messages->options = *options;
 	if (messages->options.classes == 0)
 		messages->options.classes = 1;
@@ -873,7 +879,9 @@ enum answer messages_open(const struct messages_options *options, struct message
 	messages->greeted = ITEM_GREETED;
 	messages->whisper.kind = ITEM_TELL;
 	messages->share = options->headers / options->count;
-	messages->blocks_max = (uint32_t)(options->memory / BLOCK_BYTES);
+	if (messages->options.block == 0)
+		messages->options.block = BLOCK_BYTES;
+	messages->blocks_max = (uint32_t)(options->memory / messages->options.block);
 	messages->names = 1;
 	for (unsigned i = 0; i < CLASSES; i++)
 		list_init(&messages->waiting[i]);
@@ -916,5 +924,6 @@ void messages_close(struct messages *messages)
 			free(chunk);
 		}
 	free(messages->map);
+	free(messages->selves);
 	free(messages);
 }

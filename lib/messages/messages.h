@@ -12,7 +12,8 @@
  *     none, up to `eager`   a block of the second tier, as long as one has room
  *     none, longer; or no   the second tier's last entry, which has no memory: the header is kept
  *     block has room        here and the data at its sender, until a receive takes the header and
- *                           fetches the data by a get
+ *                           fetches the data by a get; or, if it was copied there, until a block
+ *                           has room again: then the poll core fetches it
  *
  * M1. Posting a receive is one step of the poll core: it takes the oldest kept header that matches,
  *     or is linked. So messages of one sender match in the order in which they were sent.
@@ -23,7 +24,9 @@
  *     synchronous. A fetch of no bytes tells the sender of a kept synchronous message that it was
  *     received; a fetch that is made only to show its data says that of itself, and frees nothing.
  * M4. A block is used again when every header that refers to it has been taken (TIER_FREE): by then
- *     its messages have been copied, because their events come before.
+ *     its messages have been copied, because their events come before. What the poll core then
+ *     fetches into it (unexpected.h, U7) is out of its sender's slot, as if it had come there at
+ *     first: so a program that makes no more calls stops nobody as long as there is memory.
  * M5. A sender has at most a share of headers kept at a peer, counting messages whose ACK is not
  *     here yet. The receiver tells how many it has taken after each eighth of a least share. What
  *     has no share, no slot or no entry waits at the sender, in order. All shares together fit into
@@ -241,6 +244,7 @@ struct messages_options {
 	bool late;       /* a message that is copied is done when it was delivered */
 	uint32_t eager;  /* bytes of a message that is copied, 1 to MESSAGES_EAGER_MAX */
 	uint64_t memory; /* bytes for blocks */
+	uint64_t block;  /* of each of them, `eager` at least; 0: as usual */
 	/* of kept messages: so many in equal shares of peers, and so many more for shares that are
 	 * used up (M5); memory is used as messages come */
 	uint32_t headers, spare;

@@ -80,6 +80,8 @@ void peer_reset(struct messages *messages, uint32_t index, uint32_t uses)
 		.uses = uses};
 	list_init(&peer->waiting);
 	list_init(&peer->begun);
+	atomic_store_explicit(&messages->selves[index], peer->joined ? peer->self : RANK_NONE,
+		memory_order_relaxed);
 }
 
 bool messages_admit(struct messages *messages, struct process process, uint32_t *peer)
@@ -148,6 +150,7 @@ void messages_join(struct messages *messages, uint32_t index, uint32_t self)
 
 	peer->self = self;
 	peer->joined = true;
+	atomic_store_explicit(&messages->selves[index], self, memory_order_relaxed);
 	/* The peer may have sent a whole share before. */
 	if (!credit_is_due(messages, peer) || peer->tell.busy ||
 		front_visit(messages->options.front, &messages->visit, messages->handle,

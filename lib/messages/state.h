@@ -6,6 +6,7 @@
 #include <stddef.h>
 
 #include <engine/command.h>
+#include <engine/fetch.h>
 #include <engine/tier.h>
 #include <host/events.h>
 #include <messages/messages.h>
@@ -24,18 +25,11 @@
 #define BLOCK_BYTES      (UINT64_C(1) << 20)
 #define BLOCKS_LINKED    1024 /* at a time, at most */
 
-enum { PORTAL_MATCH, PORTAL_SIDE, PORTAL_GREETINGS, PORTAL_SECOND, PORTALS };
+enum { PORTAL_MATCH, PORTAL_SIDE = FETCH_PORTAL, PORTAL_GREETINGS, PORTAL_SECOND, PORTALS };
 #define CLASSES 2
 #define VECTORS 1024 /* longer messages of several pieces that move at a time */
 
-/* The value of a message: whether it is synchronous, and what it is fetched from. */
-#define VALUE_SYNCHRONOUS (UINT64_C(1) << 63)
-#define VALUE_NAME(value) ((uint32_t)((value) >> 32) & INT32_MAX)
-#define NAME_CHUNK        (UINT32_C(1) << 30)
-/* It has data beside the bits: the store's offset. What it is fetched from begins below. */
-#define VALUE_MARKED        (UINT64_C(1) << 31)
-#define VALUE_OFFSET(value) ((uint32_t)(value)&INT32_MAX)
-/* It wants no answer, and is fetched from nowhere: a name is never 0. */
+/* The message of a value (engine/fetch.h) wants no answer, and is fetched from nowhere. */
 #define VALUE_IS_UNANSWERED(value) (((value) & ~VALUE_MARKED) == 0)
 /* Match bits on the side Portal: of the entry for words; beside a chunk's name, of a fetch that
  * says nothing of a receive (M3). */
@@ -76,7 +70,7 @@ struct block {
 	uint8_t class;
 	struct block *next;  /* spare */
 	struct block *older; /* of all */
-	char memory[BLOCK_BYTES];
+	char memory[];
 };
 
 struct tell {
@@ -180,6 +174,8 @@ struct messages {
 	uint32_t linked[CLASSES]; /* blocks */
 	uint8_t told;             /* ITEM_TOLD */
 	uint8_t greeted;          /* ITEM_GREETED */
+	/* by peer: `self`, for the poll core; RANK_NONE: it is not known */
+	_Atomic uint32_t *selves;
 	struct process *map; /* of peers that come, then their names; the poll core reads both */
 	uint32_t known;      /* of them */
 	struct peer *retired, **retired_end; /* their numbers are free */

@@ -61,6 +61,8 @@ struct cluster *cluster_create(
 	cluster->share = credits_choose(&cluster->prng);
 	if (prng_chance(&cluster->prng, 0.5))
 		cluster->spare = credits_choose(&cluster->prng);
+	if (prng_chance(&cluster->prng, 0.5))
+		cluster->block = prng_between(&cluster->prng, COPY_SEND_MAX, 4 * COPY_SEND_MAX);
 	if (prng_chance(&cluster->prng, GREED))
 		cluster->members[prng_below(&cluster->prng, nodes)].greedy = true;
 	for (uint64_t i = 0; i < nodes; i++) {

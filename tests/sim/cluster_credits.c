@@ -22,6 +22,9 @@ enum answer __wrap_messages_open(const struct messages_options *options, struct 
 	if (node_current()->simulation->cluster) {
 		small.headers = options->count * cluster_here()->share;
 		small.spare = cluster_here()->spare;
+		small.block = cluster_here()->block;
+		if (small.block != 0)
+			small.memory = 2 * small.block;
 	}
 	return __real_messages_open(&small, opened);
 }
@@ -197,8 +200,8 @@ static void memory_check(const struct member *member, const struct messages *mes
 	if (bytes != messages->seen_bytes ||
 		bytes > messages->options.memory + messages->options.eager)
 		wrong(member, "bytes of messages that were shown", bytes, messages->seen_bytes);
-	if (blocks * BLOCK_BYTES > messages->options.memory)
-		wrong(member, "bytes of blocks", blocks * BLOCK_BYTES, messages->options.memory);
+	if (blocks * messages->options.block > messages->options.memory)
+		wrong(member, "blocks", blocks, messages->blocks_max);
 }
 
 void credits_check(struct member *member)

@@ -336,13 +336,13 @@ static void message_take(struct member *member)
 	}
 }
 
-void cluster_whole(const struct space *space, uint64_t bits)
+void cluster_whole(const struct space *space, uint64_t bits, bool whole)
 {
 	struct cluster *cluster = cluster_here();
 	uint32_t number = (uint32_t)(bits >> NUMBER_AT);
 
 	if (space->number == CLUSTER_SPACE && number > 0 && number <= cluster->count)
-		cluster->all[number - 1]->whole = true;
+		cluster->all[number - 1]->whole = whole;
 }
 
 void cluster_asked(const struct space *space, const struct command *command)

@@ -28,7 +28,7 @@ struct post {
 	enum post_kind kind;
 	bool synchronous;
 	bool arrived;  /* a send */
-	bool whole;    /* and all of its data that comes by itself */
+	bool whole;    /* and all of its data that comes by itself, or is being fetched */
 	bool taken;    /* a message: the library has it, for the handler */
 	bool shown;    /* and the handler has left it */
 	bool consumed; /* the handler has used it, or its peer was dismissed */
@@ -113,6 +113,7 @@ struct cluster {
 	uint64_t interval, size_max;
 	uint32_t share;          /* of credit, at first */
 	uint32_t spare;          /* headers that are in no share */
+	uint64_t block;          /* bytes of a block, if there is little memory; else 0 */
 	struct credit *accounts; /* of each pair, from and to */
 	struct member *members;
 	struct post **all;

@@ -25,6 +25,8 @@
 #define WORD_AT     32
 #define DRAIN       (200 * MICROSECOND) /* between two looks of a rank that has made its steps */
 #define SLEEP       (100 * MILLISECOND) /* of rank 0's program, when all was sent */
+#define CROWD       1750 /* sends that fill a block and all slots of a peer, and not two blocks */
+#define CROWD_EAGER 4096
 #define LETTERS_MAX 1000000
 
 /* A send or a receive. */
@@ -66,11 +68,12 @@ struct rank {
 struct letters {
 	struct simulation *simulation;
 	bool asleep;      /* rank 0's program is */
+	bool crowded;     /* and there is less memory than rank 1 sends */
 	uint64_t wake_at; /* 0: rank 1 still sends */
 	struct prng prng;
 	uint64_t interval, size_max;
 	uint32_t eager, headers, spare;
-	uint64_t memory;
+	uint64_t memory, block;
 	struct process *map;
 	struct rank *ranks;
 	struct letter **all;
@@ -466,6 +469,22 @@ static void rank_drain(struct rank *rank)
 
 static void letters_plan(struct letters *letters, struct rank *rank);
 
+/* Rank 0's program receives what its block has, and sleeps again. */
+static void block_empty(struct rank *rank)
+{
+	struct letters *letters = here();
+
+	letters->crowded = false;
+	letters->wake_at = simulation_now(letters->simulation) + SLEEP;
+	/* The first call hears that the block is full. */
+	do {
+		struct letter *letter = letter_make(rank, CROWD_EAGER);
+
+		letter->ignore = UINT64_MAX;
+		receive_post(rank, letter);
+	} while (rank->messages->linked[0] == 0 && rank->waits[WAIT_MESSAGES].count > 0);
+}
+
 /* K5. Rank 0's program wakes, unless its peer still sends or its sleep goes on. */
 static void wake(struct letters *letters)
 {
@@ -477,6 +496,10 @@ static void wake(struct letters *letters)
 		letters->wake_at = now + SLEEP;
 	if (now < letters->wake_at)
 		return;
+	if (letters->crowded) {
+		block_empty(letters->ranks);
+		return;
+	}
 	letters->asleep = false;
 	for (uint32_t i = 0; i < letters->count; i++)
 		if (!letters->all[i]->done)
@@ -561,7 +584,8 @@ struct letters *letters_create(
 	prng = &letters->prng;
 	letters->eager = (uint32_t)prng_scale(prng, 1, 4096);
 	letters->headers = (uint32_t)(nodes * prng_scale(prng, 1, 64));
-	letters->memory = prng_chance(prng, 0.2) ? 0 : prng_scale(prng, 1, 3) << 20;
+	letters->block = prng_scale(prng, 1, 64) * letters->eager;
+	letters->memory = prng_chance(prng, 0.2) ? 0 : prng_scale(prng, 1, 16) * letters->block;
 	letters->spare = prng_chance(prng, 0.5) ? (uint32_t)prng_scale(prng, 1, 512) : 0;
 	for (uint64_t i = 0; i < nodes; i++)
 		letters->ranks[i].left = steps;
@@ -571,10 +595,17 @@ struct letters *letters_create(
 void letters_sleep(struct letters *letters)
 {
 	letters->asleep = true;
+	letters->block = 0;
 	letters->headers = letters->spare = 64 * letters->simulation->node_count;
 	letters->memory = (uint64_t)letters->headers * letters->eager;
+	letters->crowded = prng_chance(&letters->prng, 0.5);
+	if (letters->crowded) {
+		letters->eager = CROWD_EAGER;
+		letters->headers = letters->spare = 4 * CROWD;
+		letters->memory = BLOCK_BYTES;
+	}
 	for (uint32_t i = 0; i < letters->simulation->node_count; i++)
-		letters->ranks[i].left = i == 1 ? letters->spare / 2 : 0;
+		letters->ranks[i].left = i != 1 ? 0 : letters->crowded ? CROWD : letters->spare / 2;
 }
 
 void letters_free(struct letters *letters)
@@ -607,6 +638,7 @@ void letters_begin(struct letters *letters, struct node *node)
 		.self = node->number,
 		.eager = letters->eager,
 		.memory = letters->memory,
+		.block = letters->block,
 		.headers = letters->headers,
 		.spare = letters->spare,
 		.owner = letters,

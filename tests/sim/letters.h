@@ -21,7 +21,8 @@
  * K5. A rank whose program sleeps is never the reason that a send to it is not done while memory is
  *     left there: a send that is copied and not synchronous, when fewer messages than half of the
  *     headers that begin in no share, and fewer bytes than the blocks may have, have been sent to
- *     that rank in all.
+ *     that rank in all. When a program that had no memory left has received what took it, the
+ *     same is true of all that it has not received, less what has copies at its sender.
  */
 #ifndef SIM_LETTERS_H
 #define SIM_LETTERS_H
@@ -37,7 +38,8 @@ struct space;
 struct letters *letters_create(
 	struct simulation *simulation, uint64_t steps, uint64_t interval, uint64_t size_max);
 /* Before the nodes begin: rank 0's program sleeps until rank 1 has sent it as much as K5 says, and
- * a while longer; the others do nothing. */
+ * a while longer; or until there is more, and again when it has received a part. The others do
+ * nothing. */
 void letters_sleep(struct letters *letters);
 void letters_free(struct letters *letters);
 /* A node, which is entered, has begun a life. */

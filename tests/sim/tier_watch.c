@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include <base/handle.h>
+#include <engine/call.h>
 #include <engine/letters.h>
 #include <engine/tiers.h>
 #include <engine/triggered.h>
@@ -35,11 +36,11 @@ static void arrived(
 		letters_arrived(header);
 }
 
-/* All of its data is here, or no more will come. */
-static void whole(const struct space *space, uint64_t bits)
+/* All of its data is here, or no more will come; else some is under way. */
+static void whole(const struct space *space, uint64_t bits, bool whole)
 {
 	if (node_current()->simulation->cluster)
-		cluster_whole(space, bits);
+		cluster_whole(space, bits, whole);
 }
 
 static void posted(const struct space *space, const struct command *command)
@@ -289,7 +290,7 @@ void __wrap_tiers_stored(
 	struct engine *engine, struct operation *operation, enum transport_fail why)
 {
 	if (!here()) {
-		whole(operation->space, operation->account.match_bits);
+		whole(operation->space, operation->account.match_bits, true);
 		__real_tiers_stored(engine, operation, why);
 		return;
 	}
@@ -336,7 +337,7 @@ void __wrap_letters_store(struct space *space, struct process from,
 	const struct message_header *header, const void *data)
 {
 	arrived(space, from, header);
-	whole(space, header->match_bits);
+	whole(space, header->match_bits, true);
 	__real_letters_store(space, from, header, data);
 }
 
@@ -346,14 +347,33 @@ void __wrap_letters_store_begin(struct space *space, struct process from,
 	arrived(space, from, header);
 	__real_letters_store_begin(space, from, header, record, inbound);
 	if (!inbound->context)
-		whole(space, header->match_bits);
+		whole(space, header->match_bits, true);
 }
 
 void __wrap_letters_stored(
 	struct engine *engine, struct operation *operation, enum transport_fail why)
 {
-	whole(operation->space, operation->receive->bits);
+	whole(operation->space, operation->receive->bits, true);
 	__real_letters_stored(engine, operation, why);
+}
+
+void __real_call_fetch(struct space *space, const struct fetch *fetch);
+void __wrap_call_fetch(struct space *space, const struct fetch *fetch);
+void __real_unexpected_fetched(struct operation *operation);
+void __wrap_unexpected_fetched(struct operation *operation);
+
+void __wrap_call_fetch(struct space *space, const struct fetch *fetch)
+{
+	whole(space, space->kept.base[fetch->kept].bits, false);
+	__real_call_fetch(space, fetch);
+}
+
+void __wrap_unexpected_fetched(struct operation *operation)
+{
+	const struct space *space = operation->space;
+
+	whole(space, space->kept.base[operation->kept].bits, true);
+	__real_unexpected_fetched(operation);
 }
 
 /* --- commands, on their way into the engine */

@@ -866,6 +866,46 @@ static void memory_for_unexpected_messages_may_end(void **state)
 	teardown(state);
 }
 
+/* A receiver has had no memory, has received what took it, and makes no call any more: the sender's
+ * slots are free again. */
+static void data_comes_from_its_sender_when_there_is_memory__without_a_call(void **state)
+{
+	enum { BLOCK = BLOCK_BYTES / EAGER, SLOTS = CHUNKS_MAX * CHUNK_SLOTS, MORE = 500 };
+	static struct letter out[BLOCK + SLOTS + MORE], in;
+	static char sent[BLOCK + SLOTS + MORE][EAGER], got[EAGER];
+	struct letter *last = &out[BLOCK + SLOTS + MORE - 1];
+	uint64_t start;
+
+	(void)state;
+	ends_open(BLOCK_BYTES, 1 << 16);
+	for (unsigned i = 0; i < BLOCK + SLOTS + MORE; i++) {
+		fill(sent[i], EAGER, i);
+		send(&out[i], 0, 1, sent[i], EAGER, false);
+		if (i < BLOCK + SLOTS)
+			settle(nothing_flies, ends[0]);
+	}
+	assert_int_equal(out[BLOCK + SLOTS - 1].done, 1);
+	assert_int_equal(out[BLOCK + SLOTS].done, 0);
+	for (unsigned i = 0; i < BLOCK; i++) {
+		receive(&in, 1, 1, 0, got, EAGER);
+		letter_settle(&in);
+		assert_memory_equal(got, sent[i], EAGER);
+	}
+	start = messages_now();
+	while (!last->done) {
+		if (messages_progress(ends[0]) == 0)
+			nap();
+		assert_true(messages_now() - start < SECONDS);
+	}
+	for (unsigned i = BLOCK; i < BLOCK + SLOTS + MORE; i++) {
+		receive(&in, 1, 1, 0, got, EAGER);
+		letter_settle(&in);
+		assert_memory_equal(got, sent[i], EAGER);
+	}
+	settle(nothing_pends, ends[0]);
+	teardown(state);
+}
+
 /* Their data stays at the sender until receives fetch it. */
 static void short_messages_take_no_slot_of_longer_ones(void **state)
 {
@@ -1652,6 +1692,7 @@ int main(void)
 		TEST_OPEN(a_synchronous_send_fails_whose_peer_is_dismissed_before_its_ack),
 		TEST_OPEN(a_program_that_makes_no_call_holds_up_no_sender),
 		TEST_OPEN(memory_for_unexpected_messages_may_end),
+		TEST_OPEN(data_comes_from_its_sender_when_there_is_memory__without_a_call),
 		TEST_OPEN(short_messages_take_no_slot_of_longer_ones),
 		TEST_OPEN(a_peer_may_flood),
 		TEST_OPEN(headers_that_a_peer_keeps_are_bounded_by_its_share),
