@@ -225,7 +225,7 @@ static mx_return_t message_probe(struct mx_endpoint *endpoint, bool blocks, uint
 	}
 	if (*result && status)
 		*status = (mx_status_t){.code = MX_STATUS_SUCCESS,
-			.source = session_address(endpoint, search.message.peer),
+			.source = endpoint->sessions[search.message.peer].address,
 			.match_info = search.message.bits,
 			.msg_length = length_told(search.message.length),
 			.xfer_length = length_told(search.message.length)};

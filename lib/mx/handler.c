@@ -23,7 +23,7 @@ static void handler_call(struct mx_endpoint *endpoint, const struct unexpected *
 	const struct transfer *message = &shown->transfer;
 	const mx_unexp_handler_t handler = endpoint->unexpected;
 	void *const context = endpoint->unexpected_context;
-	const mx_endpoint_addr_t source = session_address(endpoint, message->peer);
+	const mx_endpoint_addr_t source = endpoint->sessions[message->peer].address;
 	/* A message without bytes has data, too. */
 	void *const data = shown->moved == message->whole ? (void *)(uintptr_t)shown->data : NULL;
 	mx_unexp_handler_action_t action;

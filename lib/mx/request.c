@@ -173,7 +173,7 @@ void request_done(void *owner, struct transfer *message)
 			code = MX_STATUS_TIMEOUT;
 	}
 	if (request->kind == REQUEST_RECEIVE)
-		request->peer = session_address(endpoint, message->peer);
+		request->peer = endpoint->sessions[message->peer].address;
 	request_complete(request, code);
 }
 

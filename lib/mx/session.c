@@ -70,35 +70,29 @@ struct ask {
 #define GENERATION_AT 32
 #define GENERATIONS   0xffffff
 
-static uint64_t address_head(const struct mx_endpoint *endpoint, uint32_t session)
+/* Of a session, for as long as it has its number. */
+static mx_endpoint_addr_t address_make(
+	const struct mx_endpoint *endpoint, uint32_t name, const struct contact *contact)
 {
 	uint64_t generation = atomic_load(&endpoint->generation) & GENERATIONS;
 
-	return (uint64_t)endpoint->place << PLACE_AT | generation << GENERATION_AT |
-	       endpoint->sessions[session].name;
-}
-
-static uint64_t address_tail(const struct contact *contact)
-{
-	return nic_id_of(contact->nid) << 16 | contact->id;
-}
-
-mx_endpoint_addr_t session_address(const struct mx_endpoint *endpoint, uint32_t session)
-{
-	return (mx_endpoint_addr_t){{address_head(endpoint, session),
-		address_tail(&endpoint->contacts[endpoint->sessions[session].contact])}};
+	return (mx_endpoint_addr_t){
+		{(uint64_t)endpoint->place << PLACE_AT | generation << GENERATION_AT | name,
+			nic_id_of(contact->nid) << 16 | contact->id}};
 }
 
 uint32_t session_of(const struct mx_endpoint *endpoint, mx_endpoint_addr_t address)
 {
-	uint32_t session = messages_named((uint32_t)address.stuff[0]);
-	mx_endpoint_addr_t own;
+	uint32_t number = messages_named((uint32_t)address.stuff[0]);
+	const struct session *session;
 
-	if (session >= endpoint->session_count || endpoint->sessions[session].state == SESSION_FREE)
+	if (number >= endpoint->session_count)
 		return SESSION_NONE;
-	own = session_address(endpoint, session);
-	return address.stuff[0] == own.stuff[0] && address.stuff[1] == own.stuff[1] ? session
-										    : SESSION_NONE;
+	session = &endpoint->sessions[number];
+	return session->state != SESSION_FREE && address.stuff[0] == session->address.stuff[0] &&
+			       address.stuff[1] == session->address.stuff[1]
+		       ? number
+		       : SESSION_NONE;
 }
 
 uint32_t session_to(const struct mx_endpoint *endpoint, mx_endpoint_addr_t address)
@@ -143,7 +137,7 @@ mx_return_t mx_get_endpoint_addr(mx_endpoint_t endpoint, mx_endpoint_addr_t *add
 
 	if (!endpoint_enter(endpoint, "mx_get_endpoint_addr", &code))
 		return code;
-	*addr = session_address(endpoint, 0);
+	*addr = endpoint->sessions[0].address;
 	endpoint_leave(endpoint);
 	return MX_SUCCESS;
 }
@@ -365,7 +359,7 @@ static bool session_begin(struct mx_endpoint *endpoint, struct contact *contact)
 {
 	const struct process process = {.nid = contact->nid, .pid = MX_PROCESS + contact->id};
 	struct session *session;
-	uint32_t peer;
+	uint32_t peer, name;
 
 	sessions_review(endpoint);
 	if (!messages_admit(endpoint->messages, process, &peer)) {
@@ -374,7 +368,9 @@ static bool session_begin(struct mx_endpoint *endpoint, struct contact *contact)
 			return false;
 	}
 	session = &endpoint->sessions[peer];
-	*session = (struct session){.name = messages_name(endpoint->messages, peer),
+	name = messages_name(endpoint->messages, peer);
+	*session = (struct session){.address = address_make(endpoint, name, contact),
+		.name = name,
 		.contact = (uint32_t)(contact - endpoint->contacts),
 		.state = SESSION_ASKING,
 		.code = MX_STATUS_SUCCESS,
@@ -486,7 +482,7 @@ void connect_end(struct mx_endpoint *endpoint, struct request *request, mx_statu
 	link_remove(&request->link);
 	if (code == MX_STATUS_SUCCESS)
 		request->peer =
-			session_address(endpoint, endpoint->contacts[request->contact].session);
+			endpoint->sessions[endpoint->contacts[request->contact].session].address;
 	request_complete(request, code);
 }
 

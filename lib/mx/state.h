@@ -70,6 +70,7 @@ enum session_state {
 };
 
 struct session {
+	mx_endpoint_addr_t address;
 	uint32_t name;   /* of its number: messages_name() */
 	uint32_t number; /* the peer's */
 	uint32_t rank;   /* name of this endpoint at the peer */
@@ -271,7 +272,6 @@ void service_forget(void);
 /* --- session.c */
 
 bool sessions_open(struct mx_endpoint *endpoint);
-mx_endpoint_addr_t session_address(const struct mx_endpoint *endpoint, uint32_t session);
 /* The session that an address names; SESSION_NONE: it is none of this endpoint's. */
 uint32_t session_of(const struct mx_endpoint *endpoint, mx_endpoint_addr_t address);
 /* The one that messages to the address go to: of the same life of the peer, after a disconnect. */

@@ -148,7 +148,7 @@ static mx_endpoint_addr_t other_address(void)
 
 	for (uint32_t i = 1; i < one->session_count; i++)
 		if (one->contacts[one->sessions[i].contact].nid == 2)
-			address = session_address(one, i);
+			address = one->sessions[i].address;
 	return address;
 }
 
