@@ -32,6 +32,7 @@
 #include <engine/amo.h>
 #include <engine/fetch.h>
 #include <engine/outcome.h>
+#include <engine/statistics.h>
 #include <engine/tiers.h>
 #include <engine/unexpected.h>
 

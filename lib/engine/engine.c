@@ -13,6 +13,7 @@
 #include <engine/amo.h>
 #include <engine/call.h>
 #include <engine/letters.h>
+#include <engine/statistics.h>
 #include <engine/tier_entry.h>
 #include <engine/tiers.h>
 #include <engine/tracing.h>

@@ -20,6 +20,7 @@
 #include <engine/call.h>
 #include <engine/letters.h>
 #include <engine/lists.h>
+#include <engine/statistics.h>
 #include <engine/tiers.h>
 #include <engine/triggered.h>
 

@@ -7,6 +7,7 @@
 #include <base/pages.h>
 #include <engine/outcome.h>
 #include <engine/portal.h>
+#include <engine/statistics.h>
 #include <engine/tiers.h>
 #include <engine/unexpected.h>
 

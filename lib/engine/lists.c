@@ -5,6 +5,7 @@
 #include <inttypes.h>
 
 #include <base/log.h>
+#include <engine/statistics.h>
 
 /* A region that was too small for a message that matched, and was attached with that wish,
  * leaves. */

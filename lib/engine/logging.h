@@ -9,6 +9,7 @@
 
 #include <engine/queue.h>
 #include <engine/state.h>
+#include <engine/statistics.h>
 
 #define LOGGING_INLINE static inline __attribute__((always_inline))
 

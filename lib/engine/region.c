@@ -15,6 +15,7 @@
 #include <engine/logging.h>
 
 #include <base/handle.h>
+#include <engine/statistics.h>
 #include <engine/tiers.h>
 
 struct region *region_of(struct space *space, uint64_t handle)

@@ -12,7 +12,6 @@
 #include <base/trace.h>
 #include <engine/engine.h>
 #include <engine/queue.h>
-#include <engine/statistics.h>
 #include <engine/trigger.h>
 #include <match/kept.h>
 #include <wire/message.h>
@@ -556,7 +555,7 @@ static inline void engine_ring(struct engine *engine)
 		sleepers_wake(engine);
 }
 
-/* Where the space is known, its own count. */
+/* Where the space is known, its own count. A file that counts includes engine/statistics.h. */
 #define engine_count(engine, counter)                                                              \
 	do {                                                                                       \
 		counter_add(&segment_counters((engine)->segment)->counter, 1);                     \

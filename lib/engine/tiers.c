@@ -32,6 +32,7 @@
 #include <engine/logging.h>
 #include <engine/outcome.h>
 #include <engine/portal.h>
+#include <engine/statistics.h>
 #include <engine/tally.h>
 #include <engine/tier_entry.h>
 #include <engine/triggered.h>

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include <engine/call.h>
+#include <engine/statistics.h>
 #include <engine/tier_entry.h>
 #include <engine/tiers.h>
 

@@ -7,6 +7,7 @@
 #include <sim/cluster_state.h>
 
 #include <engine/state.h>
+#include <engine/statistics.h>
 #include <sim/report.h>
 #include <wire/message.h>
 

@@ -17,6 +17,7 @@
 #include <engine/engine.h>
 #include <engine/queue.h>
 #include <engine/state.h>
+#include <engine/statistics.h>
 #include <wire/message.h>
 
 #define RIG_INTERFACE  5

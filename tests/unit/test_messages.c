@@ -20,6 +20,7 @@
 #include <base/random.h>
 #include <engine/amo.h>
 #include <engine/state.h>
+#include <engine/statistics.h>
 #include <host/inspection.h>
 #include <messages/state.h>
 #include <wire/message.h>
