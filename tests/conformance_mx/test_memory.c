@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* test_memory.c - what endpoints take of the machine's memory.
+ *
+ * Covers: lib/messages/messages.c. */
+#include "fixture.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+#define ENDPOINTS 32
+#define FILTER    0x6d656d
+#define MESSAGES  60000
+#define PAGES     160 /* that they may take */
+
+/* Pages of the process that are of no file. */
+static uint64_t pages_used(void)
+{
+	FILE *file = fopen("/proc/self/statm", "r");
+	uint64_t all = 0, shared = 0;
+
+	assert_non_null(file);
+	assert_int_equal(fscanf(file, "%*u %" SCNu64 " %" SCNu64, &all, &shared), 2);
+	fclose(file);
+	return all - shared;
+}
+
+static void endpoints_that_do_nothing__take_little(void **state)
+{
+	mx_endpoint_t endpoints[ENDPOINTS];
+
+	(void)state;
+	assert_ok(mx_init());
+	for (uint32_t i = 0; i < ENDPOINTS; i++)
+		assert_ok(mx_open_endpoint(0, i, FILTER, NULL, 0, &endpoints[i]));
+	assert_true(resident() <= 40 << 20);
+	for (uint32_t i = 0; i < ENDPOINTS; i++)
+		assert_ok(mx_close_endpoint(endpoints[i]));
+	assert_ok(mx_finalize());
+}
+
+/* To itself, one at a time: what they use is used again. */
+static void messages__take_the_memory_of_those_before(void **state)
+{
+	mx_endpoint_t endpoint;
+	mx_endpoint_addr_t self;
+	uint64_t before;
+
+	(void)state;
+	assert_ok(mx_init());
+	assert_ok(mx_open_endpoint(0, 0, FILTER, NULL, 0, &endpoint));
+	assert_ok(mx_get_endpoint_addr(endpoint, &self));
+	before = pages_used();
+	for (uint64_t i = 0; i < MESSAGES; i++) {
+		uint64_t sent = i, got = ~i;
+		mx_segment_t from = {&sent, sizeof(sent)}, to = {&got, sizeof(got)};
+		mx_request_t requests[2];
+		mx_status_t status;
+		uint32_t result;
+
+		assert_ok(mx_irecv(endpoint, &to, 1, i, ~UINT64_C(0), NULL, &requests[0]));
+		assert_ok(mx_isend(endpoint, &from, 1, self, i, NULL, &requests[1]));
+		for (unsigned n = 0; n < 2; n++)
+			assert_ok(mx_wait(endpoint, &requests[n], MX_INFINITE, &status, &result));
+		assert_true(got == i);
+	}
+	assert_true(pages_used() <= before + PAGES);
+	assert_ok(mx_close_endpoint(endpoint));
+	assert_ok(mx_finalize());
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(messages__take_the_memory_of_those_before),
+		cmocka_unit_test(endpoints_that_do_nothing__take_little),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
