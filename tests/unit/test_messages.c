@@ -224,6 +224,13 @@ static void fill(char *data, uint64_t length, unsigned seed)
 		data[i] = (char)(seed + i * 7 + (i >> 8));
 }
 
+/* M5, M12. All that counts in a share has been taken, and each of it once. */
+static void credit_is_even(void)
+{
+	for (unsigned end = 0; end < 2; end++)
+		assert_int_equal(ends[end]->peers[1 - end].kept, ends[1 - end]->peers[end].taken);
+}
+
 static void each_length_arrives__posted_or_not_synchronous_or_not(void **state)
 {
 	static const uint64_t lengths[] = {0, 1, EAGER, EAGER + 1, LONG};
@@ -255,6 +262,7 @@ static void each_length_arrives__posted_or_not_synchronous_or_not(void **state)
 		assert_int_equal(in.message.peer, 1 - to);
 		assert_int_equal(in.message.bits, n);
 		assert_memory_equal(got, sent, length);
+		credit_is_even();
 	}
 }
 
@@ -617,6 +625,36 @@ static void a_receive_of_what_was_withdrawn_ends(void **state)
 	assert_int_equal(in.message.result, TRANSFER_WITHDRAWN);
 	assert_int_equal(in.message.length, 0);
 	assert_false(ends[0]->peers[1].failed);
+}
+
+static bool show_ends(void *context)
+{
+	const struct messages *end = context;
+
+	(void)message_shown(context);
+	return end->peers[1].taken != 0;
+}
+
+/* M5. Its peer has given it up, and is still told that it was taken, once. */
+static void what_was_withdrawn_is_not_shown(void **state)
+{
+	static char data[COPIED_MAX + 1];
+	const struct move move = {
+		.portal = PORTAL_MATCH, .match_bits = 1, .value = UINT64_C(5) << 32};
+	const struct call_line line = {.local = (uintptr_t)data,
+		.length = sizeof(data),
+		.message = MESSAGE_STORE,
+		.want = WANT_EVENT};
+
+	(void)state;
+	ends_open(0, 1 << 16);
+	forge(move, line);
+	settle(show_ends, ends[0]);
+	settle(nothing_is_shown, ends[0]);
+	assert_null(shown);
+	assert_int_equal(ends[0]->peers[1].taken, 1);
+	assert_false(ends[0]->peers[1].failed);
+	teardown(state);
 }
 
 /* A program that gives up a send has its memory again, and the receiver is told. */
@@ -1689,6 +1727,7 @@ int main(void)
 		TEST(a_peer_stays_until_its_short_messages_have_ended),
 		TEST_OPEN(a_message_that_waits_can_be_moved),
 		TEST_OPEN(a_probe_finds_what_is_fetched_to_be_shown),
+		TEST_OPEN(what_was_withdrawn_is_not_shown),
 		TEST_OPEN(a_probe_finds_nothing_of_a_peer_that_was_dismissed),
 		TEST_OPEN(a_synchronous_send_fails_whose_peer_is_dismissed_before_its_ack),
 		TEST_OPEN(a_program_that_makes_no_call_holds_up_no_sender),
