@@ -20,6 +20,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <pmd-glue/place.h>
 #include <postern.h>
 
 #include "../output.h"
@@ -31,7 +32,8 @@
 #include "machine.h"
 
 #define OWN_PROGRAM  "/proc/self/exe"
-#define TEXT_ROOM    16384 /* what a child prints */
+#define NODE         "card-" /* and the process id of this process */
+#define TEXT_ROOM    16384   /* what a child prints */
 #define WORDS_MAX    24
 #define LOAD_OF_CPUS 0.25 /* the load of a machine that is idle, by CPU, at most */
 
@@ -301,7 +303,7 @@ static void settings_choose(void)
 		} else {
 			word++;
 		}
-	snprintf(node, sizeof(node), "node:card-%ld", (long)getpid());
+	snprintf(node, sizeof(node), "node:" NODE "%ld", (long)getpid());
 	setenv("PTL_IFACE_NAME", node, 1);
 	setenv("PTL_NID", "1", 1);
 }
@@ -331,10 +333,10 @@ static void head_print(const struct card *card, double load)
 	strftime(text, sizeof(text), "%Y-%m-%d %H:%M UTC", &utc);
 	printf("# date     %s; %u rounds in turns, medians\n", text, card->rounds);
 	printf("# load     %.2f before the first round%s\n", load,
-		load > LOAD_OF_CPUS * card->allowed
-			? ": other programs ran, so believe these ratios less than those of an "
-			  "idle machine"
-			: "");
+		load > LOAD_OF_CPUS * card->allowed ? ": other programs were running, so these "
+						      "ratios are less reliable than those of an "
+						      "idle machine"
+						    : "");
 	printf("#\n# %-40s %-16s %-21s %5s   lowest and highest round\n", "", "Postern", "other",
 		"ratio");
 	fflush(stdout);
@@ -379,6 +381,7 @@ int card_print(const struct options *options)
 	library_path(card.sockets, sizeof(card.sockets), "postern-perf-sockets");
 	cpus_choose(&card, options);
 	settings_choose();
+	place_remove_numbered(NODE); /* of runs that were killed */
 	head_print(&card, load_now());
 	for (unsigned round = 0; round < card.rounds; round++)
 		for (unsigned i = 0; i < ROWS; i++)
@@ -386,6 +389,7 @@ int card_print(const struct options *options)
 				row_measure(&card, &rows[i], &card.figures[i]);
 	for (unsigned i = 0; i < ROWS; i++)
 		row_print(&rows[i], &card.figures[i]);
+	place_remove_numbered(NODE);
 	printf("# load     %.2f after the last round\n"
 	       "# The ratio says how many times better Postern is. In the last row it is the "
 	       "bandwidth of messages relative to\n# that of bare frames on the same port.\n",

@@ -6,6 +6,7 @@ Covers: lib/host/instruments.c.
 """
 import contextlib
 import csv
+import glob
 import os
 import pty
 import re
@@ -871,7 +872,9 @@ class Card(programs.Case):
     def test_it_has_five_ratios_and_what_they_depend_on(self):
         if len(os.sched_getaffinity(0)) < 2:
             self.skipTest("two CPUs are needed")
-        done = self.expect_success(programs.run("postern-perf", "--card", "--time", "0.02", "--repeat", "2", PTL_MTU="nonsense"))
+        done = self.expect_success(programs.run("postern-perf", "--card", "--time", "0.02", "--repeat", "2", PTL_MTU="nonsense",
+                                                XDG_RUNTIME_DIR=self.directory))
+        self.assertEqual(glob.glob(os.path.join(self.directory, "postern", "*")), [])  # the node that it used is gone
         rows = re.findall(r"^  \S.* ([\d.e+-]+) +(?:us|million|GB/s) +([\d.e+-]+) +(?:TCP, \w+|bare frames) +([\d.e+-]+)", done.stdout, re.MULTILINE)
         self.assertEqual(len(rows), 5, done.stdout)
         for row in rows:
