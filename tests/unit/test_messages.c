@@ -993,6 +993,13 @@ static uint32_t share_at(unsigned end, uint32_t peer)
 	return interfaces[end].engine->spaces[1]->share_of[peer];
 }
 
+static bool credit_has_come(void *context)
+{
+	const struct peer *peer = context;
+
+	return peer->credited == 1;
+}
+
 /* M5. The receiver's program makes no call meanwhile. */
 static void shares_that_are_used_up_grow_while_headers_are_left(void **state)
 {
@@ -1023,11 +1030,17 @@ static void shares_that_are_used_up_grow_while_headers_are_left(void **state)
 		letter_settle(&in);
 		assert_int_equal(got, i);
 	}
+	send(&out[0], 1, 1, &got, sizeof(got), false);
+	settle(nothing_flies, ends[1]);
+	receive(&in, 0, 1, 0, &got, sizeof(got));
+	letter_settle(&in);
+	settle(credit_has_come, &ends[1]->peers[0]);
 	settle(nothing_pends, ends[0]);
 	settle(nothing_pends, ends[1]);
 	assert_true(messages_retire(ends[1], 0));
 	assert_true(messages_admit(ends[1], ids[0], &rank));
 	assert_int_equal(rank, 0);
+	assert_int_equal(ends[1]->peers[0].credited, 0);
 	assert_int_equal(share_at(1, 0), LEAST);
 	assert_int_equal(interfaces[1].engine->spaces[1]->spare, SPARE);
 	teardown(state);
