@@ -294,8 +294,6 @@ static unsigned threads_count(void)
 	return count - 2; /* "." and ".." */
 }
 
-/* A child of a process in which a thread begins or ends right now may find the allocator locked for
- * ever: so the listener has begun before, and earlier ones have ended. */
 /* A process that does not accept is not waited for, neither when its socket is full nor before. */
 static void listener_all_accept__finds_who_does_not(void **state)
 {
@@ -314,6 +312,8 @@ static void listener_all_accept__finds_who_does_not(void **state)
 	assert_int_equal(unlink(address.sun_path), 0);
 }
 
+/* A child of a process in which a thread begins or ends right now may find the allocator locked for
+ * ever: so the listener has begun before, and earlier ones have ended. */
 static void listener__belongs_to_one_process(void **state)
 {
 	int status;
