@@ -7,6 +7,9 @@
  *
  * Ranks 0 and 1 talk, 2 and 3, and so on; alone and the last of an odd number talk to themselves.
  */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE /* RUSAGE_THREAD */
+#endif
 #include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
