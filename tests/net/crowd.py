@@ -167,10 +167,13 @@ class Crowd:
     def all_get_on(self):
         """Waits until an operation of each with each has ended."""
         before, patience = self.counts(), time.monotonic() + exchange.TIMEOUT
-        while any(count <= before[pid][other - 1] for pid, counts in self.counts().items()
-                  for other, count in enumerate(counts, 1) if other != pid):
+        while True:
+            idle = [(pid, other) for pid, counts in self.counts().items() for other, count in enumerate(counts, 1)
+                    if other != pid and count <= before[pid][other - 1]]
+            if not idle:
+                return
             if time.monotonic() > patience:
-                raise Failure("two processes do not get on with each other")
+                raise Failure(f"no operation of process {idle[0][0]} with process {idle[0][1]} has ended in {exchange.TIMEOUT} s")
             time.sleep(0.01)
 
     def kill(self, pid):
@@ -250,12 +253,7 @@ def kills(crowd, amount, draw):
         done += kill_one(crowd, draw)
         if sys.stderr.isatty():
             print(f"\r{done} of {amount} kills", end="", file=sys.stderr)
-    before = crowd.counts()
-    time.sleep(WINDOW)
-    for pid, counts in crowd.counts().items():
-        for other in crowd.members:
-            if other != pid and counts[other - 1] <= before[pid][other - 1]:
-                raise Failure(f"no operation of process {pid} with process {other} has ended in {WINDOW:.0f} s")
+    crowd.all_get_on()
     last = crowd.settle()
     for pid in crowd.members:
         files, memory = last[pid]
@@ -284,11 +282,7 @@ def stopped(crowd, amount, _draw):
         full = max((item["full"] for pid in others for item in crowd.node(pid)["items"] if item["pid"] == victim),
                    default=0)
         member.process.send_signal(signal.SIGCONT)
-        before = crowd.counts()
-        time.sleep(WINDOW)
-        after = crowd.counts()
-        if any(after[victim][pid - 1] <= before[victim][pid - 1] for pid in others):
-            raise Failure(f"process {victim} was stopped, and does not go on")
+        crowd.all_get_on()
         worst = min(rates, key=lambda rate: rate.by_time)
         print(f"process {victim} was stopped for {amount} s: the others do {rates[0].beside(alone)} of what they did before in the first "
               f"second, {worst.beside(alone)} in the worst; its memory was found full {full} times", flush=True)
