@@ -949,7 +949,7 @@ static void data_comes_from_its_sender_when_there_is_memory__without_a_call(void
 static void short_messages_take_no_slot_of_longer_ones(void **state)
 {
 	enum { SLOTS = CHUNKS_MAX * CHUNK_SLOTS };
-	static struct letter shorts[SLOTS + 1], longer, in;
+	static struct letter shorts[SLOTS + 1], longer, last, in;
 	static char sent[EAGER], got[EAGER];
 	char text[COPIED_MAX + 1] = ""; /* what is shorter has no slot */
 
@@ -964,6 +964,9 @@ static void short_messages_take_no_slot_of_longer_ones(void **state)
 	assert_int_equal(longer.done, 1);
 	send(&shorts[SLOTS], 0, 1, sent, sizeof(text), false);
 	assert_int_equal(shorts[SLOTS].done, 0);
+	/* It needs no slot, and passes nobody. */
+	send(&last, 0, 1, "last", 5, false);
+	assert_int_equal(last.done, 0);
 	receive(&in, 1, 2, 0, got, EAGER);
 	letter_settle(&in);
 	assert_memory_equal(got, sent, EAGER);
@@ -972,6 +975,9 @@ static void short_messages_take_no_slot_of_longer_ones(void **state)
 		letter_settle(&in);
 		assert_memory_equal(got, i < SLOTS ? (const void *)&i : sent, sizeof(i));
 	}
+	receive(&in, 1, 1, 0, got, EAGER);
+	letter_settle(&in);
+	assert_string_equal(got, "last");
 	settle(nothing_pends, ends[0]);
 	teardown(state);
 }
