@@ -554,7 +554,7 @@ void unexpected_fetch(struct space *space, uint32_t portal)
 			atomic_load_explicit(&space->selves[rank], memory_order_relaxed);
 
 		link_remove(&header->apart);
-		/* What does not fit is longer than what is copied here. */
+		/* A message that does not fit is longer than any that is copied here. */
 		if (cookie != RANK_NONE && rank < space->map_count &&
 			space->map[rank].pid != UINT32_MAX &&
 			header->account.requested <= attachment_of(space, region)->most &&

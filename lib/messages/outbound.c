@@ -183,7 +183,6 @@ static bool needs_answer(
 	const struct messages *messages, uint32_t peer, const struct send_wish *wish)
 {
 	const struct peer *to = &messages->peers[peer];
-
 	const uint64_t length = wish_length(wish);
 
 	return wish->synchronous || wish->late || messages->options.late || length > COPIED_MAX ||
