@@ -259,13 +259,19 @@ void ask(struct port *from, uint32_t nid, uint32_t pid)
 	port_send(from, question_make(from, nid, pid));
 }
 
-void check_refused(struct port *port, const uint8_t *address)
+void check_refused(void)
 {
-	struct rte_mbuf *told = port_take(port);
+	struct rte_mbuf *told, *frame = frame_named(near, far, 500, 9);
+	uint8_t address[6];
 
+	memcpy(address, far->address, sizeof(address));
+	port_close(far);
+	far = NULL;
+	port_send(near, frame);
+	told = port_take(near);
 	assert_non_null(told);
 	assert_int_equal(told->pkt_len, FRAME_HEADER + PORT_REFUSAL_BYTES);
-	assert_memory_equal(rte_pktmbuf_mtod(told, uint8_t *), port->address, 6);
+	assert_memory_equal(rte_pktmbuf_mtod(told, uint8_t *), near->address, 6);
 	assert_memory_equal(rte_pktmbuf_mtod_offset(told, uint8_t *, 6), address, 6);
 	assert_int_equal(
 		rte_pktmbuf_mtod(told, uint8_t *)[12] << 8 | rte_pktmbuf_mtod(told, uint8_t *)[13],

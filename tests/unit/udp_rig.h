@@ -63,8 +63,8 @@ void check_nothing(struct port *port);
 void check_run(unsigned count, const uint32_t *sizes, unsigned number);
 struct rte_mbuf *question_make(struct port *from, uint32_t nid, uint32_t pid);
 void ask(struct port *from, uint32_t nid, uint32_t pid);
-/* The next that comes is the refusal of a frame for this address. */
-void check_refused(struct port *port, const uint8_t *address);
+/* `far` ends, and a frame that `near` sends to it comes back as refused. */
+void check_refused(void);
 /* Another process on the node of `far`. */
 struct port *third_open(void);
 
