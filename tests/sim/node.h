@@ -66,9 +66,6 @@ struct refused {
 	uint64_t since;
 };
 
-/* The start of a frame that a refusal has, with its Ethernet header. */
-#define NODE_QUOTE (14 + PORT_REFUSAL_BYTES)
-
 struct engine;
 
 struct node {
@@ -93,9 +90,9 @@ struct node {
 	struct sent_frame *sent; /* ring: frames that the device still holds */
 	uint32_t sent_head;
 	uint32_t sent_tail;
-	bool silent;               /* it has crashed: nothing leaves it */
-	struct refused *refused;   /* by its host, for each node */
-	uint8_t quote[NODE_QUOTE]; /* of the last frame that it has sent */
+	bool silent;             /* it has crashed: nothing leaves it */
+	struct refused *refused; /* by its host, for each node */
+	uint32_t betrayed;       /* so many of its next frames are said to be refused */
 
 	uint64_t turn_at; /* when the next turn is planned, UINT64_MAX: never */
 	uint64_t busy_until;

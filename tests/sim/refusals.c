@@ -10,8 +10,7 @@
 #define LENGTH    (FRAME_ETHERNET_BYTES + PORT_REFUSAL_BYTES)
 #define SOURCE_AT STAR_ADDRESS_BYTES
 #define TYPE_AT   (2 * STAR_ADDRESS_BYTES)
-
-static_assert(LENGTH == NODE_QUOTE, "a node keeps the start of a frame");
+#define BETRAYED  2 /* frames in a row */
 
 /* sent: the start of a frame, which the host of its receiver refuses. */
 static struct parcel *refusal_make(struct star *star, uint32_t from, const uint8_t *sent)
@@ -64,10 +63,21 @@ void refusals_answer(struct node *node, const struct parcel *parcel)
 		refusal_make(&simulation->network, node->number, parcel->bytes));
 }
 
+/* sent: the start of a frame that is said to be refused. It comes by way of node `by`. */
+static void refusal_forge(struct simulation *simulation, uint32_t by, const uint8_t *sent)
+{
+	struct star *star = &simulation->network;
+
+	star->counters.forged++;
+	star_pass(star, refusal_make(star, by, sent), simulation_now(simulation));
+}
+
 void refusals_see(struct node *node, const struct parcel *parcel)
 {
-	if (node->settings->addressed && refusable(parcel))
-		memcpy(node->quote, parcel->bytes, sizeof(node->quote));
+	if (node->betrayed == 0 || !refusable(parcel))
+		return;
+	node->betrayed--;
+	refusal_forge(node->simulation, node->number, parcel->bytes);
 }
 
 static void quote_invent(
@@ -100,11 +110,9 @@ static void forge(void *object, uint64_t interval)
 	memcpy(sent, other->port.address, STAR_ADDRESS_BYTES);
 	memcpy(sent + SOURCE_AT, victim->port.address, STAR_ADDRESS_BYTES);
 	quote_invent(prng, victim, other, sent + QUOTE_AT);
-	if (prng_chance(prng, 0.5) && victim->quote[TYPE_AT] != 0)
-		memcpy(sent, victim->quote, sizeof(sent));
-	simulation->network.counters.forged++;
-	star_pass(&simulation->network, refusal_make(&simulation->network, other->number, sent),
-		simulation_now(simulation));
+	refusal_forge(simulation, other->number, sent);
+	if (prng_chance(prng, 0.5))
+		victim->betrayed = BETRAYED;
 	sim_clock_at(&simulation->clock, simulation_now(simulation) + interval, forge, simulation,
 		interval);
 }

@@ -5,8 +5,8 @@
  * A host refuses frames for a node that is not up: to each sender REFUSALS_BURST at once, and then
  * one a second, as Linux does. The refusal goes through the network, where it may be lost.
  *
- * The forger knows all names, and the numbers of the last frame that each node sent. Half of what
- * he says is refused is that frame, though its receiver lives.
+ * The forger knows all names, and sees frames that leave. Half of what he says is refused is such a
+ * frame, two in a row, which he says at once: they are in flight, and their receiver lives.
  */
 #ifndef SIM_REFUSALS_H
 #define SIM_REFUSALS_H
