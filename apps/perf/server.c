@@ -381,8 +381,7 @@ bool server_run(struct server *server, bool once)
 
 	while (!once || server->served == 0) {
 		if (server->stream.line) {
-			/* Puts and gets that bring no event need this thread as well. */
-			if (server_turn(server) || server->endpoint->poll)
+			if (server_turn(server))
 				endpoint_busy(server->endpoint);
 			else if (endpoint_idle(server->endpoint))
 				server->looks = CONTROL_LOOKS - 1;
