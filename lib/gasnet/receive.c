@@ -170,7 +170,7 @@ static void *payload_of(struct message *message, uint8_t *start)
 	return message->bytes;
 }
 
-static _Noreturn void nonsense(uint32_t from)
+void nonsense(uint32_t from)
 {
 	fatal("a message of rank %u makes no sense: use one release of Postern in all ranks", from);
 }

@@ -246,6 +246,8 @@ void receive_open(void);
 bool receive_poll(void);
 /* Sleeps until something comes, or for a millisecond. */
 void receive_sleep(void);
+/* Ends the job: no library of this release sends what has come. */
+_Noreturn void nonsense(uint32_t from);
 /* One turn of a wait: polls, spins or sleeps as the wait mode says. tries: 0 at first. */
 void wait_turn(unsigned *tries);
 

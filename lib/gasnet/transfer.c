@@ -350,8 +350,14 @@ static void memset_do(gasnet_token_t token, gasnet_handlerarg_t address_high,
 	gasnet_handlerarg_t length_low, gasnet_handlerarg_t group_high,
 	gasnet_handlerarg_t group_low)
 {
-	memset((void *)(uintptr_t)joined(address_high, address_low), value,
-		joined(length_high, length_low));
+	void *start = (void *)(uintptr_t)joined(address_high, address_low);
+	const size_t length = joined(length_high, length_low);
+	gasnet_node_t from;
+
+	(void)gasnet_AMGetMsgSource(token, &from);
+	if (!segment_has(gasnet.rank, start, length))
+		nonsense(from);
+	memset(start, value, length);
 	(void)gasnet_AMReplyShort2(token, MEMSET_DONE, group_high, group_low);
 }
 

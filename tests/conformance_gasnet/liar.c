@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* liar.c - rank 1 sends rank 0 a message that no library sends, which ends the job:
  *
- *     postern-run -n 2 liar address|arguments|length
+ *     postern-run -n 2 liar address|arguments|length|memset
  *
  * It puts to rank 0's Portal of messages by the interface of its own library, with the match bits
  * of lib/gasnet/send.c.
@@ -13,8 +13,10 @@
 #include <portals4.h>
 
 #define MESSAGES 7
+#define SHORT    0u
 #define PACKED   3u
 #define HANDLER  128u
+#define MEMSET   64u /* a handler of the library */
 
 uint8_t *segments[RANKS_MAX];
 unsigned rank, ranks;
@@ -29,13 +31,13 @@ static void come(gasnet_token_t token, void *bytes, size_t length)
 	fflush(stdout);
 }
 
-static uint64_t bits_of(unsigned kind, unsigned count, size_t length)
+static uint64_t bits_of(unsigned kind, unsigned count, unsigned handler, size_t length)
 {
 	return UINT64_C(3) << 62 | (uint64_t)kind << 60 | (uint64_t)count << 55 |
-	       (uint64_t)HANDLER << 47 | length;
+	       (uint64_t)handler << 47 | length;
 }
 
-/* Of a packed long message to an address. */
+/* A message that begins with an address. */
 static void lie(uint64_t bits, uint64_t address)
 {
 	static uint64_t words[8];
@@ -70,11 +72,13 @@ int main(int argc, char **argv)
 	ranks = gasnet_nodes();
 	inside = (uintptr_t)info[0].addr;
 	if (rank == 1 && strcmp(argv[1], "address") == 0)
-		lie(bits_of(PACKED, 0, 8), (uintptr_t)victim);
+		lie(bits_of(PACKED, 0, HANDLER, 8), (uintptr_t)victim);
 	else if (rank == 1 && strcmp(argv[1], "arguments") == 0)
-		lie(bits_of(PACKED, 17, 0), inside);
+		lie(bits_of(PACKED, 17, HANDLER, 0), inside);
+	else if (rank == 1 && strcmp(argv[1], "memset") == 0)
+		lie(bits_of(SHORT, 7, MEMSET, 0), inside - 1);
 	else if (rank == 1)
-		lie(bits_of(PACKED, 0, 57), inside);
+		lie(bits_of(PACKED, 0, HANDLER, 57), inside);
 	for (;;)
 		CHECK(gasnet_AMPoll() == GASNET_OK);
 }
