@@ -32,9 +32,10 @@ enum command_kind {
 	/* posted; entry, region and attachment of this index are filled in; to portal. other: 1: to
 	 * the head of its list */
 	COMMAND_APPEND,
-	/* These two to a space of two-sided messages (letters.h). */
+	/* These three to a space of two-sided messages (letters.h, unexpected.h). */
 	COMMAND_RECEIVE, /* posted */
 	COMMAND_LETTER,  /* posted; its data follow from the second line on */
+	COMMAND_JOINED,  /* posted; space_options.selves has the name that the rank `index` gave */
 	/* posted; 2 to 4 lines: a COMMAND_CALL, COUNTER_SET, COUNTER_ADD, WITHDRAW or ASK of
 	 * `lines` lines begins at the second one, and is carried out when the sum of the counter of
 	 * this index and generation has reached `other`. One that has an answer gives none */

@@ -18,6 +18,7 @@
 #include <engine/tiers.h>
 #include <engine/tracing.h>
 #include <engine/triggered.h>
+#include <engine/unexpected.h>
 
 /* A turn that finds nothing is what an engine does most: it makes no calls but those that it
  * must. */
@@ -205,6 +206,8 @@ static void command_tiers(struct space *space, const struct command *command)
 	else if (command->kind == COMMAND_LETTER && space->two_sided)
 		letters_send(space, command,
 			((const struct long_command *)(const void *)command)->further);
+	else if (command->kind == COMMAND_JOINED)
+		unexpected_joined(space, command->object.index);
 	else if (command->kind == COMMAND_TRIGGER)
 		triggered_keep(space, (const struct long_command *)(const void *)command);
 	else if (command->kind == COMMAND_CALL)
@@ -241,6 +244,7 @@ static void command_space(struct space *space, const struct command *command)
 	case COMMAND_APPEND:
 	case COMMAND_RECEIVE:
 	case COMMAND_LETTER:
+	case COMMAND_JOINED:
 	case COMMAND_TRIGGER:
 		if (space->kind == SPACE_TIERS)
 			command_tiers(space, command);

@@ -61,7 +61,7 @@ static enum answer portal_open(struct space *space, const struct command *comman
 		.controlled = command->update,
 		.strangers = command->position == POSITION_STRANGERS,
 	};
-	list_init(&space->portals[index].apart);
+	list_init(&space->portals[index].turns);
 	portal_turn(space, index,
 		command->position == POSITION_DISABLED ? PORTAL_DISABLED : PORTAL_ENABLED);
 	return ANSWER_OK;

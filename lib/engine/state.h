@@ -151,7 +151,7 @@ struct space {
 	uint32_t *kept_of;              /* messages, by rank, then */
 	uint32_t *share_of;             /* of each rank, then */
 	const _Atomic uint32_t *selves; /* engine.h */
-	uint32_t fetches;               /* U7: that are under way */
+	struct source *sources;         /* U7: by Portal and rank */
 	uint32_t spare;                 /* headers that are in no share */
 	uint32_t *arriving_of;          /* messages under way, by rank, then */
 	bool ranked;                    /* processes have ranks, which are indices in the map */

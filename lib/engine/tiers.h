@@ -25,7 +25,7 @@ struct tier_portal {
 	bool controlled;    /* it is disabled rather than that anything is lost */
 	bool strangers;    /* of a space with ranks: every process may send, and none by its rank */
 	bool owes;         /* DISABLED, when nothing is pending */
-	struct link apart; /* U7: kept messages whose data is at its sender, oldest first */
+	struct link turns; /* U7: ranks that a message can be fetched from, the next one first */
 };
 
 /* An event of a region is logged, if it is wanted. user, start: what it says of both; account: the

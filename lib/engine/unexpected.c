@@ -33,10 +33,18 @@ struct header {
 	uint8_t verdict;    /* enum tier_verdict */
 	bool copied;        /* U6 */
 	struct taker taker; /* CLAIMED */
-	struct link apart;  /* U7: in its Portal's list */
+	struct link apart;  /* U7: in its source's list */
 };
 
-#define FETCHES_MAX 64 /* of a space, at a time */
+/* U7. A rank whose messages to a Portal are kept without their data. */
+struct source {
+	struct link apart; /* these, oldest first */
+	struct link turn;  /* in the Portal's list, if and only if it is ready */
+	uint32_t fetches;  /* under way */
+	bool lost;         /* one has failed */
+};
+
+#define FETCHES_EACH 64 /* of a source, at a time */
 
 /* U5. Processes that have a message on its way are told apart by so many numbers: the last bits of
  * their ranks, or of their node ids. No ranks of MX are taken for each other. */
@@ -84,10 +92,12 @@ bool unexpected_open(struct space *space)
 	space->kept_of = calloc(space->ranks, sizeof(*space->kept_of));
 	space->share_of = calloc(space->ranks, sizeof(*space->share_of));
 	space->arriving_of = calloc(space->ranks, sizeof(*space->arriving_of));
+	space->sources = calloc((size_t)limits->portals * space->ranks, sizeof(*space->sources));
 	if (!kept_table_init(&space->kept, limits->unexpected, space->engine->secret) ||
 		!space->kept_lists || (!space->headers && limits->unexpected > 0) ||
 		(!space->copies && copies_bytes(space) > 0) ||
-		((!space->kept_of || !space->share_of || !space->arriving_of) && space->ranks > 0))
+		((!space->kept_of || !space->share_of || !space->arriving_of || !space->sources) &&
+			space->ranks > 0))
 		return false;
 	shares_init(space);
 	for (uint32_t i = 0; i < limits->portals; i++)
@@ -112,9 +122,40 @@ void unexpected_close(struct space *space)
 	free(space->kept_of);
 	free(space->share_of);
 	free(space->arriving_of);
+	free(space->sources);
 }
 
-/* --- messages */
+/* --- ranks */
+
+static struct source *source_of(const struct space *space, uint32_t portal, uint32_t rank)
+{
+	struct source *source = &space->sources[(size_t)portal * space->ranks + rank];
+
+	if (!source->apart.next)
+		list_init(&source->apart);
+	return source;
+}
+
+/* May a message of it be fetched? */
+static bool source_is_ready(const struct space *space, const struct source *source, uint32_t rank)
+{
+	return space->selves && !list_empty(&source->apart) && !source->lost &&
+	       source->fetches < FETCHES_EACH && rank < space->map_count &&
+	       space->map[rank].pid != UINT32_MAX &&
+	       atomic_load_explicit(&space->selves[rank], memory_order_relaxed) != RANK_NONE;
+}
+
+/* What makes it ready has changed. It comes behind others that are. */
+static void source_settle(const struct space *space, uint32_t portal, uint32_t rank)
+{
+	struct source *source = source_of(space, portal, rank);
+	const bool ready = source_is_ready(space, source, rank);
+
+	if (ready && !link_listed(&source->turn))
+		list_append(&space->portals[portal].turns, &source->turn);
+	else if (!ready && link_listed(&source->turn))
+		link_remove(&source->turn);
+}
 
 /* U4. */
 static bool rank_has_room(const struct space *space, uint32_t rank)
@@ -140,7 +181,11 @@ void share_reset(struct space *space, uint32_t rank)
 {
 	space->spare += space->share_of[rank] - space->kept_share;
 	space->share_of[rank] = space->kept_share;
+	for (uint32_t i = 0; i < space->segment->limits.portals; i++)
+		source_of(space, i, rank)->lost = false;
 }
+
+/* --- messages */
 
 bool header_has_room(const struct space *space, struct process process)
 {
@@ -164,8 +209,11 @@ uint32_t header_keep(struct space *space, struct region *region, enum tier_event
 	};
 	attachment->headers++;
 	if (space->selves && !arriving && account->moved < account->requested &&
-		value_is_copy(account->value))
-		list_append(&space->portals[account->portal].apart, &space->headers[i].apart);
+		value_is_copy(account->value)) {
+		list_append(&source_of(space, account->portal, account->nid)->apart,
+			&space->headers[i].apart);
+		source_settle(space, account->portal, account->nid);
+	}
 	if (space->kept_share != 0)
 		rank_keep(space, account->nid);
 	kept_add(&space->kept, &space->kept_lists[account->portal], i, &key);
@@ -186,13 +234,16 @@ void unexpected_copy(struct space *space, struct region *region, struct account 
 /* A header that is in no list goes, and perhaps the entry whose memory it referred to. */
 static void header_free(struct space *space, uint32_t i)
 {
-	struct region *region = segment_region(space->segment, space->headers[i].region);
+	struct header *header = &space->headers[i];
+	struct region *region = segment_region(space->segment, header->region);
 
-	if (link_listed(&space->headers[i].apart))
-		link_remove(&space->headers[i].apart);
+	if (link_listed(&header->apart)) {
+		link_remove(&header->apart);
+		source_settle(space, header->account.portal, header->account.nid);
+	}
 	attachment_of(space, region)->headers--;
 	if (space->kept_share != 0)
-		space->kept_of[space->headers[i].account.nid]--;
+		space->kept_of[header->account.nid]--;
 	kept_give(&space->kept, i);
 	entry_settle(space, region);
 }
@@ -510,20 +561,20 @@ static struct region *memory_find(struct space *space, uint32_t portal)
 }
 
 /* A message gets its place, and its data come. */
-static void header_fetch(struct space *space, struct header *header, struct region *region,
-	struct process from, uint32_t cookie)
+static void header_fetch(struct space *space, struct header *header, struct region *region)
 {
+	const uint32_t rank = header->account.nid;
 	struct region *before = segment_region(space->segment, header->region);
 	struct attachment *attachment = attachment_of(space, region);
 	const struct placement placement = {
 		.offset = region->offset, .length = header->account.requested};
 	const struct fetch fetch = {
-		.from = from,
+		.from = space->map[rank],
 		.region = region,
 		.local = placement.offset,
 		.length = placement.length,
 		.value = header->account.value,
-		.cookie = cookie,
+		.cookie = atomic_load_explicit(&space->selves[rank], memory_order_relaxed),
 		.kept = (uint32_t)(header - space->headers),
 	};
 
@@ -533,33 +584,42 @@ static void header_fetch(struct space *space, struct header *header, struct regi
 	header->region = region_number(space, region);
 	header->start = region->start + placement.offset;
 	header->state = HEADER_ARRIVING;
-	tiers_arriving(space, header->account.nid, 1);
+	tiers_arriving(space, rank, 1);
 	region->pending++;
 	space->portals[header->account.portal].pending++;
-	space->fetches++;
+	source_of(space, header->account.portal, rank)->fetches++;
 	entry_use(space, region, attachment, &placement);
 	call_fetch(space, &fetch);
 }
 
 void unexpected_fetch(struct space *space, uint32_t portal)
 {
-	struct link *apart = &space->portals[portal].apart;
+	struct link *turns = &space->portals[portal].turns;
 	struct region *region;
 
-	while (space->selves && space->fetches < FETCHES_MAX && !list_empty(apart) &&
-		(region = memory_find(space, portal)) && operation_reserve(space->engine, 1)) {
-		struct header *header = list_first(apart, struct header, apart);
+	while (!list_empty(turns) && (region = memory_find(space, portal)) &&
+		operation_reserve(space->engine, 1)) {
+		struct source *source = list_first(turns, struct source, turn);
+		struct header *header = list_first(&source->apart, struct header, apart);
 		const uint32_t rank = header->account.nid;
-		const uint32_t cookie =
-			atomic_load_explicit(&space->selves[rank], memory_order_relaxed);
 
-		link_remove(&header->apart);
-		/* A message that does not fit is longer than any that is copied here. */
-		if (cookie != RANK_NONE && rank < space->map_count &&
-			space->map[rank].pid != UINT32_MAX &&
-			header->account.requested <= attachment_of(space, region)->most &&
-			header->account.requested <= region->length - region->offset)
-			header_fetch(space, header, region, space->map[rank], cookie);
+		link_remove(&source->turn);
+		if (source_is_ready(space, source, rank)) {
+			link_remove(&header->apart);
+			/* One that does not fit is longer than any that is copied here. */
+			if (header->account.requested <= attachment_of(space, region)->most &&
+				header->account.requested <= region->length - region->offset)
+				header_fetch(space, header, region);
+		}
+		source_settle(space, portal, rank);
+	}
+}
+
+void unexpected_joined(struct space *space, uint32_t rank)
+{
+	for (uint32_t i = 0; rank < space->ranks && i < space->segment->limits.portals; i++) {
+		source_settle(space, i, rank);
+		unexpected_fetch(space, i);
 	}
 }
 
@@ -568,18 +628,21 @@ void unexpected_fetched(struct operation *operation)
 	const struct call_state *call = &operation->call;
 	struct space *space = operation->space;
 	struct header *header = &space->headers[operation->kept];
-	const uint32_t portal = header->account.portal;
+	const uint32_t portal = header->account.portal, rank = header->account.nid;
+	struct source *source = source_of(space, portal, rank);
 	struct region *region = operation->region;
 
 	if (call->verdict == TIER_OK && call->moved == header->account.requested)
 		header->account.moved = header->account.requested;
-	tiers_arriving(space, header->account.nid, -1);
+	tiers_arriving(space, rank, -1);
 	region->pending--;
 	space->portals[portal].pending--;
-	space->fetches--;
+	source->fetches--;
+	source->lost |= call->verdict != TIER_OK && call->verdict != TIER_REFUSED;
 	unexpected_ended(space, operation->kept, TIER_OK);
 	entry_settle(space, region);
 	portal_settle(space, portal);
+	source_settle(space, portal, rank);
 	unexpected_fetch(space, portal);
 }
 

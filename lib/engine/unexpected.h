@@ -29,10 +29,13 @@
  *     for as many. The taker of the header is told of a copy of them, which is the poll core's
  *     again when the program has read it.
  * U7. There, as soon as an entry of the second tier has memory again, the poll core fetches what it
- *     keeps of messages whose copies are at their senders, the oldest first: so a sender's copies
- *     are no more than the memory here refuses, whatever the programs do meanwhile. While it is
- *     fetched a message is ARRIVING. If that fails it is HERE again without its data, and its taker
- *     finds out why.
+ *     keeps of messages whose copies are at their senders: so a sender's copies are no more than
+ *     the memory here refuses, whatever the programs do meanwhile. Ranks take turns, each with its
+ *     oldest message, and each has a share of FETCHES_EACH at a time: a rank that answers none
+ *     holds up its own messages alone. A rank whose name of this process is not known yet has its
+ *     turn when it is (COMMAND_JOINED). While it is fetched a message is ARRIVING. If that fails it
+ *     is HERE again without its data, its taker finds out why, and nothing more is fetched of a
+ *     rank that is lost by that: its messages would only take the memory of others.
  */
 #ifndef ENGINE_UNEXPECTED_H
 #define ENGINE_UNEXPECTED_H
@@ -88,6 +91,8 @@ bool unexpected_give(struct space *space, const struct command *receive);
 enum answer unexpected_search(struct space *space, const struct long_command *command);
 /* U7. There may be memory. */
 void unexpected_fetch(struct space *space, uint32_t portal);
+/* The name that a rank has for this process is known. */
+void unexpected_joined(struct space *space, uint32_t rank);
 /* A fetch has ended; its operation is not freed yet. */
 void unexpected_fetched(struct operation *operation);
 /* Nobody can ask any more: what is kept goes, without events. */

@@ -146,17 +146,20 @@ bool messages_retire(struct messages *messages, uint32_t index)
 
 void messages_join(struct messages *messages, uint32_t index, uint32_t self)
 {
+	struct command command = {.kind = COMMAND_JOINED};
 	struct peer *peer = &messages->peers[index];
 
 	peer->self = self;
 	peer->joined = true;
 	atomic_store_explicit(&messages->selves[index], self, memory_order_relaxed);
-	/* The peer may have sent a whole share before. */
-	if (!credit_is_due(messages, peer) || peer->tell.busy ||
-		front_visit(messages->options.front, &messages->visit, messages->handle,
-			HANDLE_INTERFACE, -1) != 0)
+	if (front_visit(messages->options.front, &messages->visit, messages->handle,
+		    HANDLE_INTERFACE, -1) != 0)
 		return;
-	credit_post(messages, peer);
+	command.object.index = index;
+	submission_post(&messages->visit.interface->submission, &command);
+	/* The peer may have sent a whole share before. */
+	if (credit_is_due(messages, peer) && !peer->tell.busy)
+		credit_post(messages, peer);
 	visit_leave(&messages->visit);
 }
 

@@ -510,16 +510,11 @@ struct message_header rig_get_header(uint64_t length)
 
 /* --- spaces with tiers */
 
-struct rig *rig_tiers(struct rig *rig, bool ranked, uint64_t *queue)
+/* A space of a rig's engine; options: what is not filled in; unexpected: headers. */
+static struct rig *space_make(
+	struct rig *rig, struct space_options options, uint32_t unexpected, uint64_t *queue)
 {
 	struct segment_limits limits = rig_limits;
-	struct space_options options = {
-		.kind = SPACE_TIERS,
-		.ranked = ranked,
-		.ranks = ranked ? RIG_RANKS : 0,
-		.kept_share = ranked ? RIG_UNEXPECTED : 0,
-		.interface = RIG_INTERFACE + 1,
-	};
 	struct rig *space = calloc(1, sizeof(*space));
 	size_t fixed, size;
 
@@ -528,19 +523,22 @@ struct rig *rig_tiers(struct rig *rig, bool ranked, uint64_t *queue)
 	limits.attached = limits.entries;
 	limits.regions += limits.entries;
 	limits.counters = 8;
-	limits.unexpected = RIG_UNEXPECTED;
-	limits.receives = ranked ? RIG_RECEIVES : 0;
+	limits.unexpected = unexpected;
+	limits.receives = options.ranked ? RIG_RECEIVES : 0;
 	size = (segment_size(&limits, &fixed) + 4095) & ~(size_t)4095;
 	*space = (struct rig){
 		.segment = aligned_alloc(4096, size),
 		.ring = rig->ring,
-		.space = ranked ? 6 : 4,
+		.space = options.ranked ? 6 : 4,
 		.engine = rig->engine,
 	};
 	assert_non_null(space->segment);
 	memset(space->segment, 0, size);
 	segment_init(space->segment, &limits, 200);
+	options.kind = SPACE_TIERS;
+	options.ranks = options.ranked ? RIG_RANKS : 0;
 	options.segment = space->segment;
+	options.interface = RIG_INTERFACE + 1;
 	options.uid = RIG_UID;
 	assert_true(engine_space_open(rig->engine, space->space, &options));
 	*queue = rig_queue(space, 16);
@@ -553,6 +551,23 @@ struct rig *rig_tiers(struct rig *rig, bool ranked, uint64_t *queue)
 		assert_int_equal(rig_ask(space, &open), ANSWER_OK);
 	}
 	return space;
+}
+
+struct rig *rig_tiers(struct rig *rig, bool ranked, uint64_t *queue)
+{
+	const struct space_options options = {
+		.ranked = ranked, .kept_share = ranked ? RIG_UNEXPECTED : 0};
+
+	return space_make(rig, options, RIG_UNEXPECTED, queue);
+}
+
+struct rig *rig_letters(
+	struct rig *rig, uint32_t share, const _Atomic uint32_t *selves, uint64_t *queue)
+{
+	const struct space_options options = {
+		.ranked = true, .kept_share = share, .two_sided = true, .selves = selves};
+
+	return space_make(rig, options, RIG_RANKS * share, queue);
 }
 
 enum answer rig_ask(struct rig *rig, struct command *command)

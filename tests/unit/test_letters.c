@@ -1,17 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* test_letters.c - receives of two-sided messages in the poll core, the messages that they get, and
- * short messages that want no answer.
+ * short messages that want no answer; messages that wait at their senders.
  *
- * Covers: lib/engine/letters.c.
+ * Covers: lib/engine/letters.c, lib/engine/unexpected.c.
  */
 #include <string.h>
 
+#include <engine/fetch.h>
 #include <engine/outcome.h>
 
 #include "fake_transport.h"
 #include "rig.h"
 
 #define ANY_RANK UINT32_MAX
+#define SHARE    128 /* headers of a rank */
+#define EACH     64  /* FETCHES_EACH */
 
 static const char data[64] = "fifty bytes that are put where they belong, or not";
 
@@ -20,6 +23,7 @@ struct mailbox {
 	struct fake_target *target;
 	struct rig *space;
 	uint64_t queue;
+	_Atomic uint32_t selves[RIG_RANKS];
 };
 
 static const struct process map[] = {RIG_SELF, RIG_PEER};
@@ -33,8 +37,9 @@ static int mailbox_setup(void **state)
 	assert_non_null(mailbox);
 	assert_int_equal(fake_target_setup(&target), 0);
 	mailbox->target = target;
-	mailbox->space = rig_tiers(mailbox->target->rig, true, &mailbox->queue);
-	mailbox->target->rig->engine->opened[mailbox->space->space]->two_sided = true;
+	for (uint32_t i = 0; i < RIG_RANKS; i++)
+		mailbox->selves[i] = 70 + i;
+	mailbox->space = rig_letters(mailbox->target->rig, SHARE, mailbox->selves, &mailbox->queue);
 	set.object.index = RIG_RANKS;
 	set.object.other = (uintptr_t)map;
 	assert_int_equal(rig_ask(mailbox->space, &set), ANSWER_OK);
@@ -510,6 +515,136 @@ static void letters__that_are_not_delivered_are_told_once(void **state)
 	}
 }
 
+/* --- messages that wait at their senders */
+
+/* There is no memory. */
+static void memory_end(const struct mailbox *mailbox)
+{
+	rig_append(mailbox->space, &(struct rig_tier){.ignore = UINT64_MAX,
+					   .tier = 1,
+					   .options = REGION_PUT | REGION_TRUNCATE,
+					   .log = UINT32_MAX});
+}
+
+/* There is memory for so many messages. */
+static void memory_come(const struct mailbox *mailbox, char *memory, unsigned count)
+{
+	rig_append(mailbox->space, &(struct rig_tier){.start = memory,
+					   .length = 8 * count,
+					   .ignore = UINT64_MAX,
+					   .min_free = 8,
+					   .most = 8,
+					   .tier = 1,
+					   .first = true,
+					   .options = REGION_PUT,
+					   .log = UINT32_MAX});
+}
+
+/* So many messages of a rank's arrive, each with a copy at its sender. */
+static void arrive_from(const struct mailbox *mailbox, uint32_t rank, unsigned count)
+{
+	struct message_header header = message(mailbox, 8);
+
+	header.cookie = rank;
+	for (unsigned i = 0; i < count; i++) {
+		header.value = (uint64_t)NAME_CHUNK << 32 | i * 8;
+		fake_deliver(map[rank], &header, data, 8);
+	}
+}
+
+/* The next message that was sent is a fetch from a rank, from such a place there. */
+static struct fake_sent *expect_fetch(const struct mailbox *mailbox, uint32_t rank, uint64_t offset)
+{
+	struct fake_sent *sent = fake_next();
+
+	assert_non_null(sent);
+	assert_int_equal(sent->to.nid, map[rank].nid);
+	assert_int_equal(sent->header.kind, MESSAGE_LOAD);
+	assert_int_equal(sent->header.cookie, mailbox->selves[rank]);
+	assert_int_equal(sent->header.match_bits, NAME_CHUNK);
+	assert_int_equal(sent->header.offset, offset);
+	assert_int_equal(sent->header.requested, 8);
+	return sent;
+}
+
+/* Its sender answers a fetch. */
+static void fetch_end(const struct mailbox *mailbox, struct fake_sent *sent, uint32_t rank,
+	enum tier_verdict verdict)
+{
+	const struct message_header answer = {.kind = MESSAGE_LOADED,
+		.space = (uint8_t)mailbox->space->space,
+		.detail = (uint16_t)verdict,
+		.operation = sent->header.operation,
+		.value = verdict == TIER_OK ? 8 : 0};
+
+	fake_finish(sent, TRANSPORT_OK);
+	fake_deliver(map[rank], &answer, data + 1, answer.value);
+}
+
+/* U7. */
+static void fetches__of_a_silent_rank_leave_others_their_turn(void **state)
+{
+	enum { MORE = 20 };
+	struct mailbox *mailbox = *state;
+	char memory[2 * SHARE * 8];
+	struct fake_sent *silent[EACH], *sent;
+	struct outcome end = {0};
+	struct command receive;
+	struct rig_news news;
+	char got[8];
+
+	memory_end(mailbox);
+	arrive_from(mailbox, 1, EACH + MORE);
+	arrive_from(mailbox, 0, 2);
+	memory_come(mailbox, memory, sizeof(memory) / 8);
+	silent[0] = expect_fetch(mailbox, 1, 0);
+	sent = expect_fetch(mailbox, 0, 0);
+	silent[1] = expect_fetch(mailbox, 1, 8);
+	fetch_end(mailbox, sent, 0, TIER_OK);
+	sent = expect_fetch(mailbox, 0, 8);
+	for (unsigned i = 2; i < EACH; i++)
+		silent[i] = expect_fetch(mailbox, 1, 8 * i);
+	assert_null(fake_next()); /* it has its share */
+	fetch_end(mailbox, sent, 0, TIER_OK);
+	receive = receive_make(&end, got, sizeof(got));
+	receive.receive.peer = 0;
+	rig_post(mailbox->space, &receive);
+	engine_poll(mailbox->target->rig->engine);
+	news = rig_news(mailbox->space, mailbox->queue, TIER_PUT_KEPT);
+	assert_int_equal(news.moved, 8);
+	assert_memory_equal((const char *)(uintptr_t)news.start, data + 1, 8);
+	/* What has an answer makes room, also if its sender has it no more, or not now. */
+	fetch_end(mailbox, silent[0], 1, TIER_OK);
+	expect_fetch(mailbox, 1, 8 * EACH);
+	fetch_end(mailbox, silent[1], 1, TIER_REFUSED);
+	expect_fetch(mailbox, 1, 8 * (EACH + 1));
+	/* A rank that is lost takes no more memory. */
+	fake_finish(silent[2], TRANSPORT_DEAD);
+	fake_finish(silent[3], TRANSPORT_DEAD);
+	assert_null(fake_next());
+}
+
+/* U7. */
+static void fetch__waits_until_the_rank_has_told_its_name_for_this_process(void **state)
+{
+	struct mailbox *mailbox = *state;
+	struct command joined = {.kind = COMMAND_JOINED};
+	char memory[2 * 8];
+
+	mailbox->selves[1] = RANK_NONE;
+	memory_end(mailbox);
+	arrive_from(mailbox, 1, 3);
+	memory_come(mailbox, memory, 2);
+	assert_null(fake_next());
+	mailbox->selves[1] = 77;
+	joined.object.index = 1;
+	rig_post(mailbox->space, &joined);
+	engine_poll(mailbox->target->rig->engine);
+	expect_fetch(mailbox, 1, 0);
+	expect_fetch(mailbox, 1, 8);
+	assert_null(fake_next()); /* there is no memory */
+}
+
 /* A letter, and a message that a receive has taken, that end after the program's last look. */
 static void outcomes__of_a_closing_space_are_not_told(void **state)
 {
@@ -555,6 +690,8 @@ int main(void)
 		TEST(receive__in_a_space_without_two_sided_messages_is_nothing),
 		TEST(letter__is_a_copy_that_wants_no_answer),
 		TEST(letters__that_are_not_delivered_are_told_once),
+		TEST(fetches__of_a_silent_rank_leave_others_their_turn),
+		TEST(fetch__waits_until_the_rank_has_told_its_name_for_this_process),
 		TEST(outcomes__of_a_closing_space_are_not_told),
 	};
 
