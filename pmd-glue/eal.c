@@ -62,7 +62,7 @@
 #define SOCKET_NAME     "/dpdk_telemetry.v2:32767" /* at most: EAL numbers sockets of one prefix */
 #define SOCKET_PATH_MAX ((int)sizeof(((struct sockaddr_un *)NULL)->sun_path))
 #define ARGUMENTS_MAX   128
-#define CALL_PATIENCE   10 /* s */
+#define CALL_TIMEOUT    10 /* s */
 #define REASON_MAX      256
 /* EAL touches 48 bytes for each page of it; a port needs 1 MiB. */
 #define MEMORY_LEAST (UINT64_C(96) << 20)
@@ -687,7 +687,7 @@ void eal_call(void (*function)(void *context), void *context)
 	int result;
 	sem_init(&call.done, 0, 0);
 	clock_gettime(CLOCK_REALTIME, &end);
-	end.tv_sec += CALL_PATIENCE;
+	end.tv_sec += CALL_TIMEOUT;
 	result = rte_eal_alarm_set(1, call_run, &call);
 	if (result == 0) {
 		do

@@ -30,12 +30,12 @@
 #include <pmd-glue/glue.h>
 #include <pmd-glue/recorder.h>
 
-#define RING_BYTES   (16u << 20) /* of each track: how far a slow disk may be behind */
-#define BUFFER_BYTES (256u << 10)
-#define TURN         MILLISECOND /* between two turns that found nothing */
-#define PATIENCE     SECOND      /* once a thread waits and the reader does not read */
-#define PIPE_LOOK    20          /* ms between two looks whether somebody waits */
-#define PIPE_CHUNK   4096u       /* what a pipe that has room takes without blocking */
+#define RING_BYTES     (16u << 20) /* of each track: how far a slow disk may be behind */
+#define BUFFER_BYTES   (256u << 10)
+#define TURN           MILLISECOND /* between two turns that found nothing */
+#define READER_TIMEOUT SECOND      /* once a thread waits and the reader does not read */
+#define PIPE_LOOK      20          /* ms between two looks whether somebody waits */
+#define PIPE_CHUNK     4096u       /* what a pipe that has room takes without blocking */
 
 struct recorder {
 	struct recorder *next;
@@ -115,7 +115,7 @@ static int recorder_hurry(struct recorder *recorder, uint64_t *since)
 		return 0;
 	if (*since == 0)
 		*since = glue_now(NULL);
-	return glue_now(NULL) - *since > PATIENCE ? ETIMEDOUT : 0;
+	return glue_now(NULL) - *since > READER_TIMEOUT ? ETIMEDOUT : 0;
 }
 
 /* Waits until a pipe takes bytes; 0 or what is wrong. */
@@ -430,7 +430,7 @@ static void recorder_close(struct recorder *recorder)
 }
 
 /* For all but the recorder's thread, which holds the lock while it writes: to a pipe it then does
- * so no longer than patience lasts. */
+ * so for READER_TIMEOUT at most. */
 static void recorder_lock(struct recorder *recorder)
 {
 	atomic_store_explicit(&recorder->waited, true, memory_order_relaxed);

@@ -86,7 +86,7 @@ static void send_and_receive(mx_endpoint_t endpoint, mx_endpoint_addr_t peer)
 	mx_isend(endpoint, &from[0], 1, peer, UINT64_C(0x11) << 32 | 1, NULL, &sent[0]);
 	mx_issend(endpoint, &from[1], 1, peer, UINT64_C(0x11) << 32 | 2, NULL, &sent[1]);
 	mx_ibuffered(endpoint, &sent[0], &done);       /* may out[0] be changed? */
-	mx_buffered(endpoint, &sent[0], 10000, &done); /* the same, with patience */
+	mx_buffered(endpoint, &sent[0], 10000, &done); /* the same, and waits for up to 10 s */
 	mx_context(&received[0], &context);            /* it is in[0] */
 	do
 		mx_test(endpoint, &received[0], &status, &done);

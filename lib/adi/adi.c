@@ -490,7 +490,7 @@ static bool start(void)
 		return false;
 	adi.job.drive = progress;
 	adi.job.watch.answers = is_served() ? process_answers : process_lives;
-	adi.job.watch.patience = setting_number(SETTING_PEER_TIMEOUT);
+	adi.job.watch.peer_timeout = setting_number(SETTING_PEER_TIMEOUT);
 	if (!job_together())
 		return false;
 	if (job_is_listed(&adi.job) && is_served())

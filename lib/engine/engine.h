@@ -123,7 +123,8 @@ bool engine_letter(struct engine *engine, uint32_t space, const struct command *
 uint64_t engine_deadline(const struct engine *engine);
 /* Takes the commands that are there, and then transport_await(). */
 void engine_await(struct engine *engine);
-/* Is nothing in flight? An interface about to close polls until then (or its patience ends). */
+/* Is nothing in flight? An interface about to close polls until then, or for as long as linger.h
+ * says. */
 bool engine_settled(const struct engine *engine);
 /* The port's descriptor to sleep on (port.h); -1: it has none, or off. */
 int engine_interrupt(struct engine *engine, bool on);

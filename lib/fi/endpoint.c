@@ -439,11 +439,11 @@ static uint64_t endpoint_owes(const struct endpoint *endpoint)
  * endpoints of the domain, which may be those peers, go on, also if no other thread drives them. */
 static void endpoint_linger(struct endpoint *endpoint)
 {
-	const uint64_t patience = setting_number(SETTING_PEER_TIMEOUT);
+	const uint64_t peer_timeout = setting_number(SETTING_PEER_TIMEOUT);
 	uint64_t flying = endpoint_owes(endpoint), since = library_now();
 	unsigned looks = 0;
 
-	while (flying != 0 && library_now() - since < patience && !linger_is_stopped()) {
+	while (flying != 0 && library_now() - since < peer_timeout && !linger_is_stopped()) {
 		list_each (struct endpoint, other, &endpoint->domain->endpoints, link)
 			endpoint_progress(other);
 		domain_leave(endpoint->domain);

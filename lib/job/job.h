@@ -24,8 +24,8 @@ struct watch {
 	/* Does a process answer within timeout ns, or may it be alive nevertheless (W2)? NULL:
 	 * nobody is looked after. */
 	bool (*answers)(struct process process, uint64_t timeout);
-	uint64_t patience; /* ns of silence after which a rank is dead */
-	bool silent;       /* this process answers in its own calls only; set before job_show() */
+	uint64_t peer_timeout; /* ns of silence after which a rank is dead */
+	bool silent; /* this process answers in its own calls only; set before job_show() */
 	bool active;
 	bool joins;               /* W4 */
 	struct process neighbour; /* known since job_meet() */

@@ -141,11 +141,11 @@ static void socket_drop(int *number)
 }
 
 /* The first probe is after a second without any answer. */
-static void socket_ask(int socket, uint64_t patience)
+static void socket_ask(int socket, uint64_t peer_timeout)
 {
-	int seconds = patience < 2 * SECOND ? 1 : (int)(patience / SECOND) - 1;
+	int seconds = peer_timeout < 2 * SECOND ? 1 : (int)(peer_timeout / SECOND) - 1;
 	int between = seconds < PROBES_MOST ? 1 : seconds / PROBES_MOST;
-	int on = patience != 0, first = 1, count = seconds / between;
+	int on = peer_timeout != 0, first = 1, count = seconds / between;
 
 	(void)setsockopt(socket, IPPROTO_TCP, TCP_KEEPIDLE, &first, sizeof(first));
 	(void)setsockopt(socket, IPPROTO_TCP, TCP_KEEPINTVL, &between, sizeof(between));
@@ -243,11 +243,11 @@ enum lifeline_state lifeline_look(struct lifeline *line)
 	return line->state;
 }
 
-void lifeline_ask(struct lifeline *line, uint64_t patience)
+void lifeline_ask(struct lifeline *line, uint64_t peer_timeout)
 {
-	line->asks = patience;
+	line->asks = peer_timeout;
 	if (line->socket != 0)
-		socket_ask(line->socket - 1, patience);
+		socket_ask(line->socket - 1, peer_timeout);
 }
 
 void lifeline_end(struct lifeline *line)

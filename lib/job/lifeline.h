@@ -41,7 +41,7 @@ void lifeline_begin(struct lifeline *line, const struct card *self, const struct
 enum lifeline_state lifeline_look(struct lifeline *line);
 /* The system asks the other's host each second or so, and gives it up after so many ns without an
  * answer. 0: it asks nothing. */
-void lifeline_ask(struct lifeline *line, uint64_t patience);
+void lifeline_ask(struct lifeline *line, uint64_t peer_timeout);
 void lifeline_end(struct lifeline *line);
 
 #endif

@@ -60,9 +60,10 @@ void watch_begin_joining(struct job *job)
 {
 	struct watch *watch = &job->watch;
 
-	watch->active = watch->joins = watch->patience != 0 && job->size > 1 && job->rank < TELLERS;
+	watch->active = watch->joins =
+		watch->peer_timeout != 0 && job->size > 1 && job->rank < TELLERS;
 	watch->heard = now();
-	watch->due = watch->heard + watch->patience;
+	watch->due = watch->heard + watch->peer_timeout;
 }
 
 /* W4. */
@@ -70,7 +71,7 @@ static void others_late(struct job *job)
 {
 	log_warning("rank %u has waited %.3g s (PTL_PEER_TIMEOUT) for all ranks to join: one of "
 		    "them has ended, or is late; \"srun -K\" ends a job when a rank ends",
-		job->rank, (double)job->watch.patience / SECOND);
+		job->rank, (double)job->watch.peer_timeout / SECOND);
 	job->watch.active = false;
 }
 
@@ -81,7 +82,7 @@ static _Noreturn void neighbour_dead(struct job *job)
 
 	log_error("rank %u waits at a barrier, and rank %u has not answered for %.3g s "
 		  "(PTL_PEER_TIMEOUT): it has ended, or its host is lost; the job is ended",
-		job->rank, neighbour(job), (double)job->watch.patience / SECOND);
+		job->rank, neighbour(job), (double)job->watch.peer_timeout / SECOND);
 	nanosleep(&moment, NULL);
 	job_abort(job, EXIT_FAILURE);
 	_exit(EXIT_FAILURE);
@@ -91,12 +92,12 @@ static _Noreturn void neighbour_dead(struct job *job)
 static bool neighbour_lives(struct watch *watch)
 {
 	if (watch->lifeline.to.port == 0)
-		return watch->answers(watch->neighbour, least(ANSWER_TIME, watch->patience));
+		return watch->answers(watch->neighbour, least(ANSWER_TIME, watch->peer_timeout));
 	if (!watch->lifeline.asks)
-		lifeline_ask(&watch->lifeline, watch->patience);
+		lifeline_ask(&watch->lifeline, watch->peer_timeout);
 	switch (lifeline_look(&watch->lifeline)) {
 	case LIFELINE_SILENT: /* it had its time, but for one more try */
-		watch->heard = least(watch->heard, now() - watch->patience + LOOK_AGAIN);
+		watch->heard = least(watch->heard, now() - watch->peer_timeout + LOOK_AGAIN);
 		return false;
 	case LIFELINE_DOWN:
 		return false;
@@ -121,12 +122,12 @@ uint64_t watch_turn(struct job *job)
 	}
 	if (neighbour_lives(watch)) {
 		watch->heard = now();
-		watch->due = watch->heard + watch->patience / 4;
+		watch->due = watch->heard + watch->peer_timeout / 4;
 	} else {
 		time = now();
-		if (time - watch->heard >= watch->patience)
+		if (time - watch->heard >= watch->peer_timeout)
 			neighbour_dead(job);
-		watch->due = time + least(LOOK_AGAIN, watch->patience / 4);
+		watch->due = time + least(LOOK_AGAIN, watch->peer_timeout / 4);
 	}
 	return 0;
 }

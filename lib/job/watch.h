@@ -5,7 +5,7 @@
  *
  * W1. Each rank looks after its right neighbour. Somebody has a neighbour that is dead if anybody
  *     is dead, and those that live come to the barrier.
- * W2. A neighbour that has not answered for the front end's patience is dead, and the job ends.
+ * W2. A neighbour that has not answered for the peer timeout is dead, and the job ends.
  *     Where a process answers only in its own calls (PTL_PROGRESS=inline) silence says nothing:
  *     there a neighbour is dead if the port knows that it is not there, as a node does, or if the
  *     line to it (lifeline.h) is down, and not up again within that time.

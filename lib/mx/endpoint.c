@@ -248,7 +248,7 @@ static bool tables_make(struct mx_endpoint *endpoint, const struct wish *wish)
 	list_init(&endpoint->asks);
 	wheel_init(&endpoint->timers, endpoint_now());
 	endpoint->timed = 0;
-	endpoint->patience = 0;
+	endpoint->request_timeout = 0;
 	endpoint->context_bits = wish->context_bits;
 	endpoint->context_shift = wish->context_shift;
 	endpoint->visitations = NULL;
@@ -469,11 +469,11 @@ mx_return_t mx_open_endpoint(uint32_t board_number, uint32_t endpoint_id, uint32
 /* Sends whose data was taken over leave, as long as peers take some of them (linger.h). */
 static void endpoint_linger(struct mx_endpoint *endpoint)
 {
-	const uint64_t patience = setting_number(SETTING_PEER_TIMEOUT);
+	const uint64_t peer_timeout = setting_number(SETTING_PEER_TIMEOUT);
 	uint64_t flying = messages_flying(endpoint->messages), since = endpoint_now();
 	unsigned looks = 0;
 
-	while (flying != 0 && endpoint_now() - since < patience && !linger_is_stopped()) {
+	while (flying != 0 && endpoint_now() - since < peer_timeout && !linger_is_stopped()) {
 		if (messages_progress(endpoint->messages) == 0)
 			moment(&looks);
 		if (messages_flying(endpoint->messages) == flying)

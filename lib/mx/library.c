@@ -50,11 +50,11 @@ static pthread_mutex_t init_lock = PTHREAD_MUTEX_INITIALIZER;
 
 /* MX_MAX_RETRIES: how often a silent peer is tried, a half second each. PTL_PEER_TIMEOUT, if it is
  * set, says it instead. Returns false after an error line. */
-static bool patience_set(void)
+static bool peer_timeout_set(void)
 {
 	const char *text = environment_text("MX_MAX_RETRIES");
 	unsigned tries = 0;
-	char patience[16], rest;
+	char peer_timeout[16], rest;
 	int result;
 
 	if (!text || setting_is_given(SETTING_PEER_TIMEOUT))
@@ -65,9 +65,9 @@ static bool patience_set(void)
 			text, RETRIES_MAX);
 		return false;
 	}
-	(void)snprintf(patience, sizeof(patience), "%ums", tries * RETRY_MS);
+	(void)snprintf(peer_timeout, sizeof(peer_timeout), "%ums", tries * RETRY_MS);
 	library_lock();
-	result = setting_change(SETTING_PEER_TIMEOUT, 0, patience);
+	result = setting_change(SETTING_PEER_TIMEOUT, 0, peer_timeout);
 	library_unlock();
 	return result == 0;
 }
@@ -76,7 +76,7 @@ static enum answer library_open(void)
 {
 	enum answer answer = hostname_check() ? front_open(&mx_front) : ANSWER_FAILED;
 
-	if (answer != ANSWER_OK || patience_set())
+	if (answer != ANSWER_OK || peer_timeout_set())
 		return answer;
 	front_close(&mx_front);
 	return ANSWER_FAILED;

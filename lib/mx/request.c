@@ -314,7 +314,7 @@ static inline mx_return_t request_send(struct mx_endpoint *endpoint, const mx_se
 		messages_send(endpoint->messages, &request->transfer, session, match_info,
 			memory.buffer, memory.length, synchronous);
 	if (!request->done)
-		request_limit(request, endpoint->patience);
+		request_limit(request, endpoint->request_timeout);
 	request_hand_over(request, handle);
 	if (endpoint->unexpected)
 		endpoint_progress(endpoint);
@@ -363,7 +363,7 @@ mx_return_t mx_irecv(mx_endpoint_t endpoint, mx_segment_t *segments_list, uint32
 	receive->match_info = match_info;
 	receive->context = context;
 	request_hand_over(receive, request);
-	request_limit(receive, endpoint->patience);
+	request_limit(receive, endpoint->request_timeout);
 	if (memory.vector)
 		messages_receive_pieces(endpoint->messages, &receive->transfer, match_info,
 			~match_mask, memory.vector);
@@ -444,7 +444,7 @@ mx_return_t mx_set_request_timeout(
 		return endpoint_fail(
 			endpoint, MX_BAD_REQUEST, "mx_set_request_timeout", no_request);
 	if (!request)
-		endpoint->patience = time;
+		endpoint->request_timeout = time;
 	else if (!timed->done)
 		request_limit(timed, time);
 	endpoint_leave(endpoint);

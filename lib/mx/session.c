@@ -39,17 +39,17 @@
 
 #include <base/clock.h>
 
-#define AGAIN     (5 * MILLISECOND) /* before a peer that is not ready is asked again */
-#define REPEAT    SECOND            /* before a peer that has not answered is asked again */
-#define READY     SECOND            /* at most, until it is */
-#define PATIENCE  (60 * SECOND)
-#define ALIVE     (500 * MILLISECOND) /* between signs of life that are asked for */
-#define LOOKS     16                  /* of threads that do not block, for one at the clock */
-#define GREETINGS 1024                /* S6 */
-#define ANSWERS   8192
-#define RECLAIMS  16 /* sessions that are tried, for one that is needed */
-#define REVIEWS   4  /* sessions that are asked, for one that begins */
-#define REVIEWED  16 /* of as many that are looked at */
+#define AGAIN           (5 * MILLISECOND) /* before a peer that is not ready is asked again */
+#define REPEAT          SECOND            /* before a peer that has not answered is asked again */
+#define READY           SECOND            /* at most, until it is */
+#define CONNECT_TIMEOUT (60 * SECOND)
+#define ALIVE           (500 * MILLISECOND) /* between signs of life that are asked for */
+#define LOOKS           16                  /* of threads that do not block, for one at the clock */
+#define GREETINGS       1024                /* S6 */
+#define ANSWERS         8192
+#define RECLAIMS        16 /* sessions that are tried, for one that is needed */
+#define REVIEWS         4  /* sessions that are asked, for one that begins */
+#define REVIEWED        16 /* of as many that are looked at */
 
 /* The first word of a greeting: kind, code of an answer, filter of an ASK. */
 #define GREETING_KIND_AT 56
@@ -645,7 +645,7 @@ static mx_status_code_t connect_failure(const struct request *request, uint64_t 
 		return MX_STATUS_TIMEOUT;
 	if (request->code != MX_STATUS_PENDING)
 		return request->code; /* S4 */
-	if (request->refused && now >= request->end - PATIENCE + READY)
+	if (request->refused && now >= request->end - CONNECT_TIMEOUT + READY)
 		return MX_STATUS_ENDPOINT_CLOSED;
 	return now >= request->end ? MX_STATUS_ENDPOINT_UNREACHABLE : MX_STATUS_PENDING;
 }
@@ -713,7 +713,7 @@ static struct request *connect_begin(struct mx_endpoint *endpoint, uint32_t nid,
 	request->filter = filter;
 	request->code = MX_STATUS_PENDING;
 	request->denied = false;
-	request->end = endpoint_now() + PATIENCE;
+	request->end = endpoint_now() + CONNECT_TIMEOUT;
 	if (id >= ENDPOINT_IDS) {
 		request_complete(request, MX_STATUS_BAD_ENDPOINT);
 		return request;
@@ -726,7 +726,7 @@ static struct request *connect_begin(struct mx_endpoint *endpoint, uint32_t nid,
 	if (!connect_ask(endpoint, request))
 		goto no_place;
 	list_append(&endpoint->connects, &request->link);
-	request_limit(request, endpoint->patience);
+	request_limit(request, endpoint->request_timeout);
 	service_call(); /* the peer may be an endpoint of this process */
 	return request;
 no_place:

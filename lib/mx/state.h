@@ -152,11 +152,11 @@ struct mx_endpoint {
 	struct kept_list searched;
 	struct kept_table places;
 	uint8_t context_bits, context_shift;
-	struct link connects; /* pending */
-	struct wheel timers;  /* X6 */
-	uint32_t timed;       /* requests in it */
-	uint64_t patience;    /* of requests that are posted, ns; 0: without end */
-	struct link asks;     /* greetings under way */
+	struct link connects;     /* pending */
+	struct wheel timers;      /* X6 */
+	uint32_t timed;           /* requests in it */
+	uint64_t request_timeout; /* of requests that are posted, ns; 0: without end */
+	struct link asks;         /* greetings under way */
 	struct visitation *visitations, **visitations_end;
 	uint32_t greetings; /* visitations */
 	uint32_t answers;   /* among the asks */

@@ -138,7 +138,7 @@ static int job_join(const struct member *member)
 		return PTL_NOSPACE;
 	/* A helper serves the others while this thread sleeps until the launcher speaks. */
 	job.drive = member->drives && !member->is_helped ? interfaces_drive : NULL;
-	job.watch.patience = setting_number(SETTING_PEER_TIMEOUT);
+	job.watch.peer_timeout = setting_number(SETTING_PEER_TIMEOUT);
 	job.watch.silent = job.drive != NULL;
 	if (!job_succeeds(job_meet(&job, &member->card))) {
 		job_close(&job);

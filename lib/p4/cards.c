@@ -10,7 +10,7 @@
 /* lib/runtime */
 void postern_runtime_show(const uint8_t card[CARD_BYTES]) __attribute__((weak));
 void postern_runtime_wait(bool (*drive)(void),
-	bool (*answers)(struct process process, uint64_t timeout), uint64_t patience)
+	bool (*answers)(struct process process, uint64_t timeout), uint64_t peer_timeout)
 	__attribute__((weak));
 bool postern_runtime_card(uint32_t rank, uint8_t card[CARD_BYTES]) __attribute__((weak));
 
@@ -47,15 +47,15 @@ static bool is_served(uint64_t interface)
 /* What the runtime does while this process waits for the others. */
 static void wait_show(uint64_t interface)
 {
-	const uint64_t patience = setting_number(SETTING_PEER_TIMEOUT);
+	const uint64_t peer_timeout = setting_number(SETTING_PEER_TIMEOUT);
 
 	if (!postern_runtime_wait)
 		return;
 	shown = interface;
 	if (is_served(interface))
-		postern_runtime_wait(NULL, process_answers, patience);
+		postern_runtime_wait(NULL, process_answers, peer_timeout);
 	else
-		postern_runtime_wait(drive, process_lives, patience);
+		postern_runtime_wait(drive, process_lives, peer_timeout);
 }
 
 void card_show(uint64_t interface)

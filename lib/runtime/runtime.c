@@ -120,7 +120,7 @@ static bool launcher_put(const char *key, const char *value)
 
 PMI_API void postern_runtime_show(const uint8_t card[CARD_BYTES]);
 PMI_API void postern_runtime_wait(bool (*drive)(void),
-	bool (*answers)(struct process process, uint64_t timeout), uint64_t patience);
+	bool (*answers)(struct process process, uint64_t timeout), uint64_t peer_timeout);
 PMI_API bool postern_runtime_card(uint32_t rank, uint8_t card[CARD_BYTES]);
 
 static struct card own;
@@ -139,13 +139,13 @@ void postern_runtime_show(const uint8_t card[CARD_BYTES])
 static bool (*rank_answers)(struct process process, uint64_t timeout);
 
 void postern_runtime_wait(bool (*drive)(void),
-	bool (*answers)(struct process process, uint64_t timeout), uint64_t patience)
+	bool (*answers)(struct process process, uint64_t timeout), uint64_t peer_timeout)
 {
 	pthread_mutex_lock(&lock);
 	if (own_state == OWN_NONE) {
 		job.drive = drive;
 		job.watch.silent = drive != NULL;
-		job.watch.patience = patience;
+		job.watch.peer_timeout = peer_timeout;
 		rank_answers = answers;
 	}
 	pthread_mutex_unlock(&lock);

@@ -73,7 +73,7 @@ void recovery_lose(struct peer *peer, uint32_t psn)
 void recovery_detect(struct transport *transport, struct peer *peer)
 {
 	struct flight *flight = peer->flight;
-	uint64_t patience = flight->rack_rtt + reorder_window(peer);
+	uint64_t lost_after = flight->rack_rtt + reorder_window(peer);
 	uint32_t lost = flight->lost_count;
 	uint64_t due = UINT64_MAX;
 
@@ -85,10 +85,10 @@ void recovery_detect(struct transport *transport, struct peer *peer)
 		if (slot->sent > flight->rack_sent ||
 			(slot->sent == flight->rack_sent && !serial_before(psn, flight->rack_psn)))
 			continue;
-		if (slot->sent + patience <= transport->now) {
+		if (slot->sent + lost_after <= transport->now) {
 			recovery_lose(peer, psn);
 		} else {
-			due = RTE_MIN(due, slot->sent + patience);
+			due = RTE_MIN(due, slot->sent + lost_after);
 		}
 	}
 	flight->reorder_due = due == UINT64_MAX ? 0 : due;

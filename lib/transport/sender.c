@@ -43,7 +43,7 @@
 #define TURN_FRAMES    64u    /* in a turn, */
 #define TURN_FRAMES_LO 8u     /* but at least this many, */
 #define TURN_BYTES     262144 /* and not many more bytes: receiving must have its turn */
-#define PATIENCE       16u    /* peers that are tried in a turn when there is no room */
+#define BLOCKED_MAX    16u    /* peers that are tried in a turn when there is no room */
 #define RECORDS_MAX    UINT8_MAX
 #define PART_MIN       256 /* bytes of data that are worth a record of their own */
 /* Data that follows stays aligned as its message's memory is, unless full frames have to be of one
@@ -854,9 +854,9 @@ unsigned sender_turn_frames(uint32_t capacity, uint16_t joins)
 
 unsigned sender_turns(struct transport *transport, unsigned budget, unsigned quantum)
 {
-	unsigned patience = RTE_MIN(transport->ready_count, PATIENCE);
+	unsigned tries = RTE_MIN(transport->ready_count, BLOCKED_MAX);
 
-	while (budget > 0 && patience > 0 && transport->ready_count != 0) {
+	while (budget > 0 && tries > 0 && transport->ready_count != 0) {
 		struct peer *peer = link_entry(transport->ready.next, struct peer, ready_link);
 		enum step step = sender_serve(transport, peer, &budget, quantum);
 
@@ -866,7 +866,7 @@ unsigned sender_turns(struct transport *transport, unsigned budget, unsigned qua
 			sender_ready(transport, peer);
 		if (step == STEP_BLOCKED) {
 			transport->blocked = true;
-			patience--;
+			tries--;
 		}
 	}
 	return budget;

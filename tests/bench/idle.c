@@ -10,7 +10,7 @@
 #include <portals.h>
 #include <postern.h>
 
-#define PATIENCE 30000000000u /* ns */
+#define TIMEOUT 30000000000u /* ns */
 
 static void need(int result, const char *call)
 {
@@ -35,7 +35,7 @@ int main(int count, char **words)
 	target.pid = (ptl_pid_t)strtoul(words[2], NULL, 10);
 	need(PtlInit(&interfaces), "PtlInit");
 	need(PtlNIInit(PTL_IFACE_DEFAULT, PTL_PID_ANY, NULL, NULL, &ni), "PtlNIInit");
-	need(postern_ping(ni, target, 0, 0, PATIENCE, &ping), "postern_ping");
+	need(postern_ping(ni, target, 0, 0, TIMEOUT, &ping), "postern_ping");
 	if (ping.status != POSTERN_PING_ANSWERED) {
 		fprintf(stderr, "bench-idle: process %u:%u does not answer\n", target.nid,
 			target.pid);

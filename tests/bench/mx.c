@@ -12,10 +12,10 @@
 
 #include "../../apps/perf/rival.h"
 
-#define FILTER   0x62656e63
-#define BITS     UINT64_C(1)
-#define PATIENCE 10000 /* ms */
-#define WORD     sizeof(uint64_t)
+#define FILTER  0x62656e63
+#define BITS    UINT64_C(1)
+#define TIMEOUT 10000 /* ms */
+#define WORD    sizeof(uint64_t)
 
 struct name {
 	uint64_t nic;
@@ -70,10 +70,10 @@ static void sends_end(struct line *line, uint32_t pending)
 	uint32_t result;
 
 	while (line->sent - line->left > pending) {
-		mx_wait(line->endpoint, &line->sends[line->left % line->depth], PATIENCE, &status,
+		mx_wait(line->endpoint, &line->sends[line->left % line->depth], TIMEOUT, &status,
 			&result);
 		if (!result)
-			rival_complain("a send has not ended for %d seconds.", PATIENCE / 1000);
+			rival_complain("a send has not ended for %d seconds.", TIMEOUT / 1000);
 		status_check(&status, line->out);
 		line->left++;
 	}
@@ -171,7 +171,7 @@ static void *line_open(const struct rival_end *end)
 	landings_renew(line);
 	rival_swap(end, &own, &other, sizeof(own));
 	if (!end->server)
-		mx_connect(line->endpoint, other.nic, (uint32_t)other.endpoint, FILTER, PATIENCE,
+		mx_connect(line->endpoint, other.nic, (uint32_t)other.endpoint, FILTER, TIMEOUT,
 			&line->other);
 	return line;
 }

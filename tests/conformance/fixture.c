@@ -7,12 +7,12 @@
 #include <unistd.h>
 #include <sys/syscall.h>
 
-#define PATIENCE_SECONDS 120         /* far beyond anything that the tests wait for */
-#define WAY_IN_NS        20000000ull /* CPU time that entering PtlEQWait never takes */
-#define TURNS            16          /* looks between two yields */
-#define YIELDS           200         /* until it sleeps between two */
-#define MOMENT           100000      /* ns */
-#define THREADS_MAX      64
+#define TIMEOUT_SECONDS 120         /* far beyond anything that the tests wait for */
+#define WAY_IN_NS       20000000ull /* CPU time that entering PtlEQWait never takes */
+#define TURNS           16          /* looks between two yields */
+#define YIELDS          200         /* until it sleeps between two */
+#define MOMENT          100000      /* ns */
+#define THREADS_MAX     64
 
 struct node here;
 struct node there;
@@ -158,13 +158,13 @@ static uint64_t seconds(void)
 	return (uint64_t)now.tv_sec;
 }
 
-/* Polls until there is an event or patience ends: then PTL_EQ_EMPTY. With PTL_PROGRESS=inline each
- * call is a turn of the engines, so a busy machine must not take the CPU away after each. What
+/* Polls until there is an event or the timeout ends: then PTL_EQ_EMPTY. With PTL_PROGRESS=inline
+ * each call is a turn of the engines, so a busy machine must not take the CPU away after each. What
  * takes long waits for a time to come, and leaves the CPU to other tests. */
 static int event_poll(ptl_handle_eq_t eq, ptl_event_t *event)
 {
 	const struct timespec moment = {.tv_nsec = MOMENT};
-	uint64_t deadline = seconds() + PATIENCE_SECONDS;
+	uint64_t deadline = seconds() + TIMEOUT_SECONDS;
 	unsigned rounds = 0;
 	int code;
 

@@ -22,7 +22,7 @@
 #define PARENT     6
 #define MILLI      1000  /* us */
 #define WHILE      300   /* ms */
-#define PATIENCE   30000 /* ms, for a process that may have no CPU */
+#define TIMEOUT    30000 /* ms, for a process that may have no CPU */
 #define UNFINISHED 99    /* an exit code that no count is */
 
 static char directory[] = "/tmp/conformance-XXXXXX";
@@ -91,12 +91,12 @@ static struct node process_open(ptl_pid_t pid)
 }
 
 /* Puts that came, until all have or none does for so long. */
-static int puts_count(ptl_handle_eq_t eq, int most, uint64_t patience)
+static int puts_count(ptl_handle_eq_t eq, int most, uint64_t timeout)
 {
 	uint64_t last = now_ms();
 	int count = 0;
 
-	while (count < most && now_ms() - last < patience) {
+	while (count < most && now_ms() - last < timeout) {
 		ptl_event_t event;
 
 		if (PtlEQGet(eq, &event) != PTL_OK) {
@@ -122,7 +122,7 @@ static void target_run(int answers)
 	int count;
 
 	assert_int_equal(write(answers, "r", 1), 1);
-	count = puts_count(end.eq, PUTS + 1, PATIENCE) - 1;
+	count = puts_count(end.eq, PUTS + 1, TIMEOUT) - 1;
 	assert_ok(PtlNIFini(node.ni));
 	_exit(count);
 }

@@ -2,7 +2,7 @@
 /* fixture.c - see fixture.h. */
 #include "fixture.h"
 
-#define PATIENCE 60000 /* ms */
+#define TIMEOUT 60000 /* ms */
 
 void code_check(int got, int want, const char *call, const char *file, int line)
 {
@@ -110,7 +110,7 @@ ptl_event_t event_expect(ptl_handle_eq_t eq, ptl_event_kind_t kind, const char *
 	ptl_event_t event;
 	unsigned which;
 
-	code_check(PtlEQPoll(&eq, 1, PATIENCE, &event, &which), PTL_OK, "PtlEQPoll", file, line);
+	code_check(PtlEQPoll(&eq, 1, TIMEOUT, &event, &which), PTL_OK, "PtlEQPoll", file, line);
 	if (event.type != kind) {
 		print_error("event %d, not %d\n", event.type, kind);
 		_fail(file, line);
@@ -132,7 +132,7 @@ void expect_count(ptl_handle_ct_t ct, ptl_size_t success, ptl_size_t failure)
 	unsigned which;
 
 	if (failure == 0) {
-		assert_ok(PtlCTPoll(&ct, &test, 1, PATIENCE, &event, &which));
+		assert_ok(PtlCTPoll(&ct, &test, 1, TIMEOUT, &event, &which));
 	} else {
 		do
 			assert_ok(PtlCTGet(ct, &event));

@@ -15,7 +15,7 @@
 
 pid_t peer_process;
 
-#define PATIENCE 60 /* seconds in which a peer opens */
+#define TIMEOUT 60 /* seconds in which a peer opens */
 
 _Noreturn void check_fail(const char *what, const char *file, int line)
 {
@@ -76,7 +76,7 @@ uint64_t nic_id_own(mx_endpoint_t endpoint)
 mx_endpoint_addr_t peer_connect(mx_endpoint_t endpoint, uint64_t nic_id, uint32_t id)
 {
 	const struct timespec nap = {.tv_nsec = 10000000};
-	const time_t end = time(NULL) + PATIENCE;
+	const time_t end = time(NULL) + TIMEOUT;
 	mx_endpoint_addr_t peer;
 	mx_return_t code;
 

@@ -84,7 +84,7 @@ mx_status_t wait_for(mx_endpoint_t endpoint, mx_request_t *request)
 	mx_status_t status;
 	uint32_t result = 0, peeked;
 
-	for (unsigned i = 0; i < PATIENCE / 10 && result == 0; i++) {
+	for (unsigned i = 0; i < TIMEOUT / 10 && result == 0; i++) {
 		assert_ok(mx_wait(endpoint, request, 10, &status, &result));
 		if (result == 0)
 			(void)mx_ipeek(endpoint == one ? other : one, &completed, &peeked);

@@ -7,9 +7,9 @@
 
 #include <stdbool.h>
 
-#define FILTER   0xdecaf
-#define EAGER    32768 /* bytes that complete without a receive */
-#define PATIENCE 60000 /* ms */
+#define FILTER  0xdecaf
+#define EAGER   32768 /* bytes that complete without a receive */
+#define TIMEOUT 60000 /* ms */
 
 extern mx_endpoint_t one, other;
 extern mx_endpoint_addr_t to_other, to_one;

@@ -10,9 +10,9 @@
 #include <unistd.h>
 #include <sys/stat.h>
 
-#define FILTER   0xdecaf
-#define PATIENCE 60000 /* ms */
-#define FAILED   99
+#define FILTER  0xdecaf
+#define TIMEOUT 60000 /* ms */
+#define FAILED  99
 
 static char directory[] = "/tmp/ptn-XXXXXX";
 
@@ -63,7 +63,7 @@ static int other_main(const char *id)
 	if (mx_init() == MX_SUCCESS &&
 		mx_open_endpoint(MX_ANY_NIC, MX_ANY_ENDPOINT, FILTER, NULL, 0, &endpoint) ==
 			MX_SUCCESS &&
-		mx_connect(endpoint, own_nic(), (uint32_t)atoi(id), FILTER, PATIENCE, &address) ==
+		mx_connect(endpoint, own_nic(), (uint32_t)atoi(id), FILTER, TIMEOUT, &address) ==
 			MX_SUCCESS)
 		own = endpoint_id(endpoint);
 	(void)mx_finalize();

@@ -330,7 +330,7 @@ static int silence_heard(void)
 	return code;
 }
 
-static void the_number_of_retries_is_the_patience(void **state)
+static void the_number_of_retries_is_the_peer_timeout(void **state)
 {
 	(void)state;
 	mx_set_error_handler(MX_ERRORS_RETURN);
@@ -416,7 +416,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		/* First, while this process has not started MX, so that its children can. */
 		cmocka_unit_test_teardown(a_wrong_number_of_retries_fails_mx_init, default_restore),
-		cmocka_unit_test_teardown(the_number_of_retries_is_the_patience, default_restore),
+		cmocka_unit_test_teardown(
+			the_number_of_retries_is_the_peer_timeout, default_restore),
 		cmocka_unit_test_teardown(
 			closing_an_endpoint_waits_for_no_peer_that_is_silent, default_restore),
 		cmocka_unit_test_teardown(

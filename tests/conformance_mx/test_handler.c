@@ -11,11 +11,11 @@
 #include <stdbool.h>
 #include <unistd.h>
 
-#define FILTER   0xdecaf
-#define PATIENCE 60000
-#define SEEN     64
-#define LONG     200000
-#define ROOM     2000
+#define FILTER  0xdecaf
+#define TIMEOUT 60000
+#define SEEN    64
+#define LONG    200000
+#define ROOM    2000
 
 /* What the handler has seen, and what it does. */
 static struct {
@@ -369,7 +369,7 @@ static mx_return_t wait_in_it(uint64_t bits, uint32_t length, mx_endpoint_addr_t
 	(void)length;
 	(void)source;
 	assert_ok(mx_test_any(target, bits, MX_MATCH_MASK_NONE, &status, &result));
-	return mx_wait_any(target, PATIENCE, bits, MX_MATCH_MASK_NONE, &status, &result);
+	return mx_wait_any(target, TIMEOUT, bits, MX_MATCH_MASK_NONE, &status, &result);
 }
 
 static mx_return_t disconnect_in_it(uint64_t bits, uint32_t length, mx_endpoint_addr_t source)
@@ -420,7 +420,7 @@ static void *wait_for_one(void *data)
 	mx_status_t *status = data;
 	uint32_t result;
 
-	assert_ok(mx_wait_any(target, PATIENCE, 0, 0, status, &result));
+	assert_ok(mx_wait_any(target, TIMEOUT, 0, 0, status, &result));
 	assert_int_equal(result, 1);
 	return NULL;
 }

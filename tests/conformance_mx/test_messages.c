@@ -90,7 +90,7 @@ static void test_first_test(void **state)
 
 		fill(sent, length, n);
 		send = send_to(sent, length, n, false);
-		assert_true(ends_within(one, &send, PATIENCE));
+		assert_true(ends_within(one, &send, TIMEOUT));
 		/* Until it is here as a whole: what arrives is found, too. */
 		while (result == 0)
 			assert_ok(mx_iprobe(other, n, MX_MATCH_MASK_NONE, &status, &result));
@@ -116,14 +116,14 @@ static void test_sender_that_makes_no_call(void **state)
 	fill(sent, 1 << 20, 1);
 	send = send_to(sent, 1 << 20, 1, false);
 	receive = receive_from(got, 1 << 20, 1, MX_MATCH_MASK_NONE);
-	assert_true(ends_within(other, &receive, PATIENCE));
+	assert_true(ends_within(other, &receive, TIMEOUT));
 	assert_memory_equal(got, sent, 1 << 20);
 	assert_int_equal(wait_for(one, &send).code, MX_STATUS_SUCCESS);
 	/* The same where the receive was there first. */
 	fill(sent, 1 << 20, 2);
 	receive = receive_from(got, 1 << 20, 1, MX_MATCH_MASK_NONE);
 	send = send_to(sent, 1 << 20, 1, false);
-	assert_ok(mx_wait(other, &receive, PATIENCE, &status, &(uint32_t){0}));
+	assert_ok(mx_wait(other, &receive, TIMEOUT, &status, &(uint32_t){0}));
 	assert_null(receive);
 	assert_memory_equal(got, sent, 1 << 20);
 	assert_int_equal(wait_for(one, &send).code, MX_STATUS_SUCCESS);
@@ -265,11 +265,11 @@ static void test_masks(void **state)
 	request = receive_from(&byte, 1, 0x50, 0xf0);
 	send = send_to("a", 1, 0x66, false);
 	assert_false(ends_within(other, &request, 5));
-	assert_true(ends_within(one, &send, PATIENCE));
+	assert_true(ends_within(one, &send, TIMEOUT));
 	send = send_to("b", 1, 0x15a, false);
 	assert_int_equal(wait_for(other, &request).match_info, 0x15a);
 	assert_int_equal(byte, 'b');
-	assert_true(ends_within(one, &send, PATIENCE));
+	assert_true(ends_within(one, &send, TIMEOUT));
 	request = receive_from(&byte, 1, 0, 0);
 	assert_int_equal(wait_for(other, &request).match_info, 0x66);
 }
@@ -433,19 +433,19 @@ static void test_probe(void **state)
 	assert_true(
 		(end.tv_sec - begin.tv_sec) * 1000 + (end.tv_nsec - begin.tv_nsec) / 1000000 >= 50);
 	send = send_to("probe", 5, 0xabc, false);
-	assert_ok(mx_probe(other, PATIENCE, 0xabc, UINT64_MAX, &status, &result));
+	assert_ok(mx_probe(other, TIMEOUT, 0xabc, UINT64_MAX, &status, &result));
 	assert_int_equal(result, 1);
 	assert_int_equal(status.msg_length, 5);
 	assert_int_equal(status.xfer_length, 5);
 	assert_null(status.context);
 	receive = receive_from(bytes, 50, 0xabc, UINT64_MAX);
-	assert_true(ends_within(other, &receive, PATIENCE));
-	assert_true(ends_within(one, &send, PATIENCE));
+	assert_true(ends_within(other, &receive, TIMEOUT));
+	assert_true(ends_within(one, &send, TIMEOUT));
 	/* The source of a probe can be sent to. */
 	assert_ok(mx_isend(other, NULL, 0, status.source, 1, NULL, &send));
 	assert_ok(mx_irecv(one, NULL, 0, 1, UINT64_MAX, NULL, &receive));
 	assert_int_equal(wait_for(one, &receive).code, MX_STATUS_SUCCESS);
-	assert_true(ends_within(other, &send, PATIENCE));
+	assert_true(ends_within(other, &send, TIMEOUT));
 }
 
 static void test_any(void **state)
@@ -461,7 +461,7 @@ static void test_any(void **state)
 		request = send_to(&"abc"[i], 1, i, true);
 		wait_for(one, &request);
 	}
-	assert_ok(mx_wait_any(other, PATIENCE, 2, UINT64_MAX, &status, &result));
+	assert_ok(mx_wait_any(other, TIMEOUT, 2, UINT64_MAX, &status, &result));
 	assert_int_equal(result, 1);
 	assert_ptr_equal(status.context, bytes + 2);
 	assert_ok(mx_ipeek(other, &peeked, &result));
@@ -504,14 +504,14 @@ static void test_any_of_old_and_new(void **state)
 	assert_int_equal(result, 0);
 	for (unsigned i = 4; i < 8; i++)
 		requests[i] = received_from(bytes + i, i % 2);
-	assert_true(ends_within(other, &requests[1], PATIENCE));
-	assert_true(ends_within(other, &requests[5], PATIENCE));
+	assert_true(ends_within(other, &requests[1], TIMEOUT));
+	assert_true(ends_within(other, &requests[5], TIMEOUT));
 	for (unsigned i = 3; i < 8; i += i == 3 ? 4 : 2) {
 		assert_ok(mx_test_any(other, 1, UINT64_MAX, &status, &result));
 		assert_int_equal(result, 1);
 		assert_ptr_equal(status.context, bytes + i);
 	}
-	assert_true(ends_within(other, &requests[6], PATIENCE));
+	assert_true(ends_within(other, &requests[6], TIMEOUT));
 	for (unsigned i = 0; i < 6; i += 2) {
 		assert_ok(mx_test_any(other, 0, 0, &status, &result));
 		assert_int_equal(result, 1);
@@ -556,7 +556,7 @@ static void test_any_among_many(void **state)
 			assert_ok(mx_iconnect(
 				endpoint, board_nic(0), 9, FILTER, bits, &param, &request));
 		}
-		assert_ok(mx_wait_any(endpoint, PATIENCE, mine, mine, &status, &result));
+		assert_ok(mx_wait_any(endpoint, TIMEOUT, mine, mine, &status, &result));
 		assert_int_equal(result, 1);
 		assert_int_equal(status.code, MX_STATUS_SUCCESS);
 		assert_int_equal(status.match_info, bits);
@@ -566,7 +566,7 @@ static void test_any_among_many(void **state)
 	assert_ok(mx_test_any(endpoint, others / 2 - 1, UINT64_MAX, &status, &result));
 	assert_int_equal(result, 1);
 	for (uint64_t n = 1; n < others; n++) {
-		assert_ok(mx_wait_any(endpoint, PATIENCE, 0, mine, &status, &result));
+		assert_ok(mx_wait_any(endpoint, TIMEOUT, 0, mine, &status, &result));
 		assert_int_equal(result, 1);
 		assert_int_equal(status.code, MX_STATUS_SUCCESS);
 	}
@@ -622,7 +622,7 @@ static void test_buffered(void **state)
 	wait_for(other, &receive);
 	receive = receive_from(data, EAGER + 1, 2, UINT64_MAX);
 	wait_for(other, &receive);
-	assert_ok(mx_buffered(one, &send, PATIENCE, &result));
+	assert_ok(mx_buffered(one, &send, TIMEOUT, &result));
 	assert_int_not_equal(result, 0);
 	wait_for(one, &send);
 	free(data);

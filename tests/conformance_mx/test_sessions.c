@@ -57,8 +57,8 @@ static void test_many(void **state)
 
 		assert_ok(mx_irecv(endpoints[i], NULL, 0, i, MX_MATCH_MASK_NONE, NULL, &receive));
 		assert_ok(mx_isend(endpoints[0], NULL, 0, address, i, NULL, &send));
-		assert_true(ends_within(endpoints[i], &receive, PATIENCE));
-		assert_true(ends_within(endpoints[0], &send, PATIENCE));
+		assert_true(ends_within(endpoints[i], &receive, TIMEOUT));
+		assert_true(ends_within(endpoints[0], &send, TIMEOUT));
 	}
 	assert_code(mx_open_endpoint(0, MANY, FILTER, NULL, 0, &more), MX_NO_RESOURCES);
 	assert_code(mx_open_endpoint(MX_ANY_NIC, 1, FILTER, NULL, 0, &more), MX_NO_RESOURCES);
@@ -89,12 +89,12 @@ static void test_connect(void **state)
 		connect_with(one, NULL, board_nic(1), 2000, FILTER).code, MX_STATUS_BAD_ENDPOINT);
 	assert_code(mx_connect(one, 5, 3, FILTER, 100, &address), MX_NIC_NOT_FOUND);
 	/* To itself. */
-	assert_ok(mx_connect(one, board_nic(0), 3, FILTER, PATIENCE, &address));
-	assert_code(mx_connect(one, board_nic(0), 3, FILTER + 1, PATIENCE, &address),
+	assert_ok(mx_connect(one, board_nic(0), 3, FILTER, TIMEOUT, &address));
+	assert_code(mx_connect(one, board_nic(0), 3, FILTER + 1, TIMEOUT, &address),
 		MX_BAD_CONNECTION_KEY);
 	/* Nobody is there. */
-	assert_code(mx_connect(one, board_nic(0), 44, FILTER, PATIENCE, &address),
-		MX_CONNECTION_FAILED);
+	assert_code(
+		mx_connect(one, board_nic(0), 44, FILTER, TIMEOUT, &address), MX_CONNECTION_FAILED);
 }
 
 /* Nobody makes calls on the endpoint that is asked, nor on the one that receives. */
@@ -110,14 +110,14 @@ static void test_connect_to_a_sleeper(void **state)
 	for (unsigned board = 0; board < 2; board++) {
 		assert_ok(mx_open_endpoint(0, 7, FILTER, NULL, 0, &asks));
 		assert_ok(mx_open_endpoint(board, 8, FILTER, NULL, 0, &sleeps));
-		assert_ok(mx_connect(asks, board_nic(board), 8, FILTER, PATIENCE, &address));
-		assert_code(mx_connect(asks, board_nic(board), 8, FILTER + 1, PATIENCE, &address),
+		assert_ok(mx_connect(asks, board_nic(board), 8, FILTER, TIMEOUT, &address));
+		assert_code(mx_connect(asks, board_nic(board), 8, FILTER + 1, TIMEOUT, &address),
 			MX_BAD_CONNECTION_KEY);
 		assert_ok(mx_isend(asks, NULL, 0, address, 5, NULL, &request));
-		assert_true(ends_within(asks, &request, PATIENCE));
-		assert_ok(mx_probe(sleeps, PATIENCE, 5, MX_MATCH_MASK_NONE, &status, &result));
+		assert_true(ends_within(asks, &request, TIMEOUT));
+		assert_ok(mx_probe(sleeps, TIMEOUT, 5, MX_MATCH_MASK_NONE, &status, &result));
 		assert_int_equal(result, 1);
-		assert_ok(mx_connect(sleeps, board_nic(0), 7, FILTER, PATIENCE, &address));
+		assert_ok(mx_connect(sleeps, board_nic(0), 7, FILTER, TIMEOUT, &address));
 		assert_ok(mx_close_endpoint(asks));
 		assert_ok(mx_close_endpoint(sleeps));
 	}
@@ -132,15 +132,15 @@ static void test_connect_to_another_host_whose_endpoint_has_closed(void **state)
 	(void)state;
 	assert_ok(mx_open_endpoint(0, 7, FILTER, NULL, 0, &asks));
 	assert_ok(mx_open_endpoint(1, 8, FILTER, NULL, 0, &closes));
-	assert_ok(mx_connect(asks, board_nic(1), 8, FILTER, PATIENCE, &address));
+	assert_ok(mx_connect(asks, board_nic(1), 8, FILTER, TIMEOUT, &address));
 	assert_ok(mx_close_endpoint(closes));
 	for (unsigned n = 0; n < 3; n++)
-		assert_code(mx_connect(asks, board_nic(1), 8, FILTER, PATIENCE, &address),
+		assert_code(mx_connect(asks, board_nic(1), 8, FILTER, TIMEOUT, &address),
 			MX_CONNECTION_FAILED);
 	/* Nothing was ever heard of this one. */
-	assert_code(mx_connect(asks, board_nic(1), 9, FILTER, PATIENCE, &address), MX_TIMEOUT);
+	assert_code(mx_connect(asks, board_nic(1), 9, FILTER, TIMEOUT, &address), MX_TIMEOUT);
 	assert_ok(mx_open_endpoint(1, 8, FILTER, NULL, 0, &closes));
-	assert_ok(mx_connect(asks, board_nic(1), 8, FILTER, PATIENCE, &address));
+	assert_ok(mx_connect(asks, board_nic(1), 8, FILTER, TIMEOUT, &address));
 	assert_ok(mx_close_endpoint(closes));
 	assert_ok(mx_close_endpoint(asks));
 }

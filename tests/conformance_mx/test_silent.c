@@ -10,10 +10,10 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#define FILTER   0xdecaf
-#define PATIENCE 60000 /* ms */
-#define MOST     100000
-#define BYTES    1000
+#define FILTER  0xdecaf
+#define TIMEOUT 60000 /* ms */
+#define MOST    100000
+#define BYTES   1000
 
 static const char *count_wanted, *bytes_wanted;
 
@@ -36,7 +36,7 @@ static int sender_main(unsigned count, uint32_t bytes)
 
 	if (mx_init() != MX_SUCCESS ||
 		mx_open_endpoint(0, MX_ANY_ENDPOINT, FILTER, NULL, 0, &endpoint) != MX_SUCCESS ||
-		mx_connect(endpoint, own_nic(), 0, FILTER, PATIENCE, &to) != MX_SUCCESS)
+		mx_connect(endpoint, own_nic(), 0, FILTER, TIMEOUT, &to) != MX_SUCCESS)
 		return 2;
 	for (unsigned i = 0; i < count; i++) {
 		mx_segment_t segment = {data, bytes};
@@ -47,7 +47,7 @@ static int sender_main(unsigned count, uint32_t bytes)
 	for (unsigned i = 0; i < count && result != 0; i++) {
 		mx_status_t status;
 
-		if (mx_wait(endpoint, &requests[i], PATIENCE, &status, &result) != MX_SUCCESS)
+		if (mx_wait(endpoint, &requests[i], TIMEOUT, &status, &result) != MX_SUCCESS)
 			return 4;
 	}
 	_exit(result == 0);

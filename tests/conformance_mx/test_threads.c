@@ -165,7 +165,7 @@ static void *peeks_once(void *data)
 
 static void returned_await(unsigned count)
 {
-	for (unsigned i = 0; i < PATIENCE && atomic_load(&returned) < count; i++)
+	for (unsigned i = 0; i < TIMEOUT && atomic_load(&returned) < count; i++)
 		nap(1);
 	assert_true(atomic_load(&returned) >= count);
 }
@@ -192,7 +192,7 @@ static void test_threads_that_probe(void **state)
 	returned_await(1);
 	nap(50);
 	assert_int_equal(atomic_load(&returned), 1);
-	assert_ok(mx_probe(other, PATIENCE, 0x78, UINT64_MAX, &status, &result));
+	assert_ok(mx_probe(other, TIMEOUT, 0x78, UINT64_MAX, &status, &result));
 	assert_int_equal(result, 1);
 	/* The first message is not received yet. */
 	for (unsigned i = 2; i < CROWD; i++) {
@@ -255,7 +255,7 @@ static void *waits(void *data)
 	mx_status_t status;
 	uint32_t result;
 
-	assert_ok(mx_wait(other, request, PATIENCE, &status, &result));
+	assert_ok(mx_wait(other, request, TIMEOUT, &status, &result));
 	return (void *)(uintptr_t)result;
 }
 
@@ -291,7 +291,7 @@ static void *waits_in_vain(void *data)
 	mx_return_t code;
 
 	do /* it may be woken before the message is here */
-		code = mx_wait(other, &request, PATIENCE, &status, &result);
+		code = mx_wait(other, &request, TIMEOUT, &status, &result);
 	while (code == MX_SUCCESS && result == 0);
 	return (void *)(uintptr_t)(code == MX_BAD_REQUEST && result == 0);
 }
@@ -359,11 +359,11 @@ static mx_status_t wait_in_turn(
 
 	switch (turn->number % 3) {
 	case 0:
-		assert_ok(mx_wait(endpoint, request, PATIENCE, &status, &result));
+		assert_ok(mx_wait(endpoint, request, TIMEOUT, &status, &result));
 		break;
 	case 1:
 		assert_ok(mx_wait_any(
-			endpoint, PATIENCE, turn->bits, MX_MATCH_MASK_NONE, &status, &result));
+			endpoint, TIMEOUT, turn->bits, MX_MATCH_MASK_NONE, &status, &result));
 		break;
 	default:
 		while (result == 0)

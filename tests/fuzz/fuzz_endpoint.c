@@ -25,7 +25,7 @@
 #define MEMORIES  512
 #define FILTER    7
 #define OPENS_MAX 8
-#define PATIENCE  1 /* ms */
+#define TIMEOUT   1 /* ms */
 
 /* A handle that was told, and the room of its buffer, as long as nobody gave it back. */
 struct posted {
@@ -129,7 +129,7 @@ static void request_test(mx_endpoint_t end)
 	mx_status_t status;
 	uint32_t result;
 
-	code_check(script_byte(script) & 1 ? mx_wait(end, request, PATIENCE, &status, &result)
+	code_check(script_byte(script) & 1 ? mx_wait(end, request, TIMEOUT, &status, &result)
 					   : mx_test(end, request, &status, &result));
 	if (result != 0)
 		status_check(&status, one ? one->room : UINT32_MAX);
@@ -147,14 +147,14 @@ static void any_test(mx_endpoint_t end)
 		code_check(mx_iprobe(end, bits, mask, &status, &result));
 		break;
 	case 1:
-		code_check(mx_probe(end, PATIENCE, bits, mask, &status, &result));
+		code_check(mx_probe(end, TIMEOUT, bits, mask, &status, &result));
 		break;
 	case 2:
 		code_check(mx_ipeek(end, &request, &result));
 		result = 0;
 		break;
 	case 3:
-		code_check(mx_wait_any(end, PATIENCE, bits, mask, &status, &result));
+		code_check(mx_wait_any(end, TIMEOUT, bits, mask, &status, &result));
 		break;
 	default:
 		code_check(mx_test_any(end, bits, mask, &status, &result));
@@ -238,7 +238,7 @@ static void request_call(mx_endpoint_t end)
 		code_check(mx_ibuffered(end, request, &result));
 		break;
 	case 3:
-		code_check(mx_buffered(end, request, PATIENCE, &result));
+		code_check(mx_buffered(end, request, TIMEOUT, &result));
 		break;
 	case 4:
 		code_check(mx_context(request, &context));

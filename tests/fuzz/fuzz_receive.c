@@ -79,7 +79,7 @@ static void world_begin(struct world *world, struct script *script)
 	struct transport_options options = {
 		.self = RIG_SELF,
 		.incarnation = OWN_LIFE,
-		.peer_timeout = RIG_PATIENCE,
+		.peer_timeout = RIG_PEER_TIMEOUT,
 		.peers_max = 8,
 		.first_psn = what & 1 ? UINT32_MAX - 3 : 0,
 		.full_checksum = what & 2,

@@ -14,10 +14,10 @@
 #include <portals.h>
 #include <postern.h>
 
-#define PORTAL   3
-#define BITS     7
-#define BYTES    1024u
-#define PATIENCE 60.0 /* s */
+#define PORTAL  3
+#define BITS    7
+#define BYTES   1024u
+#define TIMEOUT 60.0 /* s */
 
 static unsigned rank, size;
 
@@ -82,9 +82,9 @@ static int block_is_here(const volatile unsigned char *block, unsigned from)
 	return 1;
 }
 
-static int compute(const volatile unsigned char *memory, double patience)
+static int compute(const volatile unsigned char *memory, double timeout)
 {
-	double end = now() + patience;
+	double end = now() + timeout;
 
 	for (unsigned from = 0; from < size; from++)
 		while (from != rank && !block_is_here(memory + from * BYTES, from))
@@ -117,7 +117,7 @@ int main(int count, char **words)
 	start = now();
 	for (unsigned n = 1; n < size; n++)
 		block_put(ni, blocks + (rank + n) % size * BYTES, (rank + n) % size);
-	failed = compute(memory, count > 1 ? atof(words[1]) : PATIENCE);
+	failed = compute(memory, count > 1 ? atof(words[1]) : TIMEOUT);
 	check(postern_job_barrier(), "postern_job_barrier");
 	if (rank == 0 && !failed)
 		printf("all to all took %.2f s\n", now() - start);

@@ -166,13 +166,13 @@ class Crowd:
 
     def all_get_on(self):
         """Waits until an operation of each with each has ended."""
-        before, patience = self.counts(), time.monotonic() + exchange.TIMEOUT
+        before, deadline = self.counts(), time.monotonic() + exchange.TIMEOUT
         while True:
             idle = [(pid, other) for pid, counts in self.counts().items() for other, count in enumerate(counts, 1)
                     if other != pid and count <= before[pid][other - 1]]
             if not idle:
                 return
-            if time.monotonic() > patience:
+            if time.monotonic() > deadline:
                 raise Failure(f"no operation of process {idle[0][0]} with process {idle[0][1]} has ended in {exchange.TIMEOUT} s")
             time.sleep(0.01)
 
@@ -319,8 +319,8 @@ def hostile_ways(crowd, amount, ways, intruder, counted_by, meanwhile=lambda: No
             if way != "spin":
                 meanwhile()
                 crowd.all_get_on()
-            told, patience = {}, time.monotonic() + exchange.TIMEOUT
-            while before and not all(told.values() or [0]) and time.monotonic() < patience:
+            told, deadline = {}, time.monotonic() + exchange.TIMEOUT
+            while before and not all(told.values() or [0]) and time.monotonic() < deadline:
                 after = counted_by()
                 told = {name: after.get(name, 0) - count for name, count in before.items()}
             if attacker.poll() is not None:
@@ -482,14 +482,14 @@ def bound(crowd, amount, _draw):
     slept, lost = (now - then for now, then in zip(all_switches(), before))
     print(f"{rate.by_time:.0f} operations a second, {rate.by_cpu:.0f} for each second of a CPU; the processes slept {slept} times, and "
           f"lost their CPUs {lost} times", flush=True)
-    patience = time.monotonic() + exchange.TIMEOUT
+    deadline = time.monotonic() + exchange.TIMEOUT
     for pid in crowd.members:
         while True:
             said = {item["pid"]: item.get("cpu") for item in crowd.node(pid)["items"]}
             wrong = {other: cpu for other, cpu in said.items() if cpu != crowd.device.cpu(other)}
             if not wrong and len(said) == crowd.count - 1:
                 break
-            if time.monotonic() > patience:
+            if time.monotonic() > deadline:
                 raise Failure(f"process {pid} does not know where others are: {wrong} of {said}")
             time.sleep(0.01 * amount)
     if crowd.failures:

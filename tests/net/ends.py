@@ -33,7 +33,7 @@ HANG = 120            # s
 class Launcher:
     """Of ranks that it does not look after."""
 
-    def __init__(self, program, device, word, patience, keeps):
+    def __init__(self, program, device, word, timeout, keeps):
         self.values = {}
         self.keeps = keeps  # all ranks at the barrier at which they do not join
         self.passed = 0
@@ -47,7 +47,7 @@ class Launcher:
             environment = {name: value for name, value in os.environ.items()
                            if not name.startswith("PTL_IFACE") and name not in exchange.LINK_SETTINGS}
             environment |= settings[side] | {
-                "PTL_IFACE_NAME": device.interface(side), "PTL_PROGRESS": "inline", "PTL_PEER_TIMEOUT": patience,
+                "PTL_IFACE_NAME": device.interface(side), "PTL_PROGRESS": "inline", "PTL_PEER_TIMEOUT": timeout,
                 "PMI_FD": str(there.fileno()), "PMI_RANK": str(rank), "PMI_SIZE": str(len(SIDES))}
             self.ranks.append(subprocess.Popen(device.prefix(side) + [program, word], env=environment, pass_fds=[there.fileno()],
                                                preexec_fn=exchange.die_with_parent))

@@ -467,13 +467,13 @@ class Process:
         self.words.put(None)
 
     def listen_for(self, word):
-        patience = time.monotonic() + TIMEOUT
+        deadline = time.monotonic() + TIMEOUT
         while True:
             try:
                 return self.words.get(timeout=1)
             except queue.Empty:
                 self.mourn(word)
-                if time.monotonic() >= patience:
+                if time.monotonic() >= deadline:
                     self.explain()
                     raise Failure(f"process {self.name} did not say \"{word}\" in {TIMEOUT:.0f} s") from None
 
@@ -661,8 +661,8 @@ def main():
     restarts = {"receiver-dies": receiver_dies, "sender-dies": sender_dies}
 
     def play(device):
-        patience = NODE_TIMEOUT if kind == "node" else PEER_TIMEOUT
-        stage = Stage(program, device, patience if scenario in restarts else None)
+        timeout = NODE_TIMEOUT if kind == "node" else PEER_TIMEOUT
+        stage = Stage(program, device, timeout if scenario in restarts else None)
         try:
             if scenario in restarts:
                 restarts[scenario](stage)

@@ -27,7 +27,7 @@ OTHER = "fd00:77::66"
 OTHER_IP4 = ("10.77.0.11", "10.77.0.12")
 LINK = ("fe80::11", "fe80::12")
 RATE = 10000  # a second
-PATIENCE = 60  # s
+TIMEOUT = 60  # s
 
 
 class Hosts(exchange.Socket6):
@@ -90,7 +90,7 @@ def ping(device, program):
     """Does a process of the far host find the one of this host?"""
     environment = {"PATH": os.environ["PATH"], "PTL_IFACE_NAME": "udp:ptn0"} | device.settings(1)
     done = subprocess.run(device.prefix(1) + [program, "-c", "3", f"{device.node(0)}:{device.pid(0)}"], env=environment,
-                          stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=PATIENCE)
+                          stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=TIMEOUT)
     print(done.stdout, end="", flush=True)
     if done.returncode not in (0, 1):
         raise Failure(f"{program} ended with code {done.returncode}")
@@ -105,8 +105,8 @@ def play(stage, program):
     thread = threading.Thread(target=forge, args=(device, end, sent), daemon=True)
     thread.start()
     try:
-        patience = time.monotonic() + PATIENCE
-        while sent[0] < RATE and time.monotonic() < patience:
+        deadline = time.monotonic() + TIMEOUT
+        while sent[0] < RATE and time.monotonic() < deadline:
             exchange.talk(active)
     finally:
         end.set()

@@ -20,7 +20,7 @@ from exchange import Failure, Node, Veth, die_with_parent
 
 WINDOW = 1.0  # s
 MOST = 20     # wakes of all threads in that time; a thread that looks for frames wakes 2,000 times
-PATIENCE = 30 # s until one window must have been quiet: what has just begun or ended is settled by then
+TIMEOUT = 30 # s until one window must have been quiet: what has just begun or ended is settled by then
 
 
 class Waiter:
@@ -74,9 +74,9 @@ class Talker(Waiter):
 
 def quiet(what, waiter):
     """One window without more wakes than that is waited for."""
-    patience = time.monotonic() + PATIENCE
+    deadline = time.monotonic() + TIMEOUT
     least = None
-    while least is None or (least > MOST and time.monotonic() < patience):
+    while least is None or (least > MOST and time.monotonic() < deadline):
         before = waiter.wakes()
         time.sleep(WINDOW)
         count = waiter.wakes() - before

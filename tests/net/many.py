@@ -134,9 +134,9 @@ class Twice(exchange.Socket):
 def twice(program, device):
     pair = [exchange.Process(program, device, side, "passive", pid=5, peer=f"{device.node(1)}:5") for side in (0, 1)]
     all_say(pair, "ready", "go")
-    patience = time.monotonic() + exchange.TIMEOUT
+    deadline = time.monotonic() + exchange.TIMEOUT
     while not all(device.told(side) for side in (0, 1)):
-        if time.monotonic() > patience:
+        if time.monotonic() > deadline:
             raise exchange.Failure(f"who was told of the other: {[device.told(side) for side in (0, 1)]}")
         time.sleep(0.05)
 

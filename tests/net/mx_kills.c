@@ -45,7 +45,7 @@
 #define LONGEST    200000
 #define EAGER      32768
 #define EXCHANGED  50
-#define PATIENCE   60000 /* ms; generous, the cores may be busy */
+#define TIMEOUT    60000 /* ms; generous, the cores may be busy */
 #define NOBODY     2000  /* ms for a connect to nobody */
 #define LIFE_SHIFT 48
 #define TO_SHIFT   32
@@ -252,7 +252,7 @@ static void connect_to(uint32_t nid, uint32_t id, uint32_t its_life)
 
 	/* Sends of before hold their places until they end. */
 	do
-		code = mx_connect(endpoint, nic_prefix | nid, id, FILTER, PATIENCE, &peer->address);
+		code = mx_connect(endpoint, nic_prefix | nid, id, FILTER, TIMEOUT, &peer->address);
 	while (code == MX_CONNECTION_FAILED);
 	ok(code, "mx_connect");
 	ok(mx_get_endpoint_addr_context(peer->address, &context), "mx_get_endpoint_addr_context");

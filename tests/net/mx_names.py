@@ -17,7 +17,7 @@ from exchange import Failure
 
 HOSTS = ("alpha", "beta")
 ENDPOINTS = ("0", "23")
-PATIENCE = 60  # s, until a process has said a word; generous, the cores may be busy
+TIMEOUT = 60  # s, until a process has said a word; generous, the cores may be busy
 
 
 class Host:
@@ -31,14 +31,14 @@ class Host:
     def hear(self, word):
         heard = self.process.stdout.readline().strip()
         if heard != word:
-            raise Failure(f"a process said \"{heard}\", \"{word}\" was expected; it ended with code {self.process.wait(PATIENCE)}")
+            raise Failure(f"a process said \"{heard}\", \"{word}\" was expected; it ended with code {self.process.wait(TIMEOUT)}")
 
     def say(self):
         self.process.stdin.write("go\n")
         self.process.stdin.flush()
 
     def end(self):
-        if self.process.wait(PATIENCE) != 0:
+        if self.process.wait(TIMEOUT) != 0:
             raise Failure(f"a process ended with code {self.process.returncode}")
 
 

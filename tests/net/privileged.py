@@ -22,7 +22,7 @@ from exchange import Failure, Skip
 
 USER = 60001
 RUNTIME = pathlib.Path(f"/run/user/{USER}")
-PATIENCE = 60  # s
+TIMEOUT = 60  # s
 CAPABLE = struct.pack("<5I", 0x02000001, 1 << 13, 0, 0, 0)  # capability.h: version 2, effective; CAP_NET_RAW
 REFUSED = "more rights than its user"
 SECRET = "a secret line of root"
@@ -80,7 +80,7 @@ class Place:
         """Exit code, standard output, standard error."""
         environment = {"PATH": os.environ["PATH"], "XDG_RUNTIME_DIR": str(self.evil)} | settings
         done = subprocess.run([program, *words], env=environment, text=True, stdin=subprocess.DEVNULL, capture_output=True,
-                              timeout=PATIENCE, user=USER, group=USER, extra_groups=[], cwd=self.user, pass_fds=fds)
+                              timeout=TIMEOUT, user=USER, group=USER, extra_groups=[], cwd=self.user, pass_fds=fds)
         return done.returncode, done.stdout, done.stderr
 
     def close(self):

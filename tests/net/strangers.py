@@ -111,9 +111,9 @@ class Frames:
     def send(self, _number, to, data):
         self.socket.send((to or BROADCAST) + OWN + struct.pack(">H", ETHERTYPE) + data)
 
-    def receive(self, patience):
+    def receive(self, timeout):
         """What has come, and where it is from."""
-        if not select.select([self.socket], [], [], patience)[0]:
+        if not select.select([self.socket], [], [], timeout)[0]:
             return []
         frame = self.socket.recv(65536)
         return [(frame[14:], frame[6:12])]
@@ -158,9 +158,9 @@ class Datagrams:
     def send(self, number, to, data):
         self.of[number].sendto(data, to or self.target)
 
-    def receive(self, patience):
+    def receive(self, timeout):
         heard = []
-        for number, _ in self.poll.poll(patience):
+        for number, _ in self.poll.poll(timeout):
             try:
                 heard.append(self.by_number[number].recvfrom(65536))
             except OSError:  # a refusal
@@ -234,9 +234,9 @@ class Strangers(threading.Thread):
                 turn += 1
 
     def await_all(self):
-        patience = time.monotonic() + exchange.TIMEOUT
+        deadline = time.monotonic() + exchange.TIMEOUT
         while len(self.heard) < self.count:
-            if time.monotonic() >= patience:
+            if time.monotonic() >= deadline:
                 raise Failure(f"data was sent to {len(self.heard)} of {self.count} processes")
             time.sleep(0.01)
 

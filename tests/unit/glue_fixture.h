@@ -28,7 +28,7 @@
 static const uint8_t everybody[6] = {0xff, 0xff, 0xff, 0xff, 0xff, 0xff};
 
 /* A condition that never comes true ends a test, long after any machine would have made it true. */
-#define PATIENCE (30 * SECOND)
+#define TIMEOUT (30 * SECOND)
 
 static inline void fixture_set(const char *name, const char *value)
 {
@@ -88,10 +88,10 @@ static inline bool frame_is(const struct rte_mbuf *frame, uint32_t size, uint8_t
 	return true;
 }
 
-/* Sends one frame; the port must take it before patience ends. */
+/* Sends one frame; the port must take it within TIMEOUT. */
 static inline void port_send(struct port *port, struct rte_mbuf *frame)
 {
-	uint64_t end = glue_now(NULL) + PATIENCE;
+	uint64_t end = glue_now(NULL) + TIMEOUT;
 
 	while (port_transmit(port, &frame, 1) == 0) {
 		assert_true(glue_now(NULL) < end);
@@ -99,10 +99,10 @@ static inline void port_send(struct port *port, struct rte_mbuf *frame)
 	}
 }
 
-/* Takes one frame; NULL when patience ends. */
+/* Takes one frame; NULL after TIMEOUT. */
 static inline struct rte_mbuf *port_take(struct port *port)
 {
-	uint64_t end = glue_now(NULL) + PATIENCE;
+	uint64_t end = glue_now(NULL) + TIMEOUT;
 	struct rte_mbuf *frame = NULL;
 
 	while (port_receive(port, &frame, 1) == 0 && glue_now(NULL) < end)

@@ -11,8 +11,8 @@
 #include <host/events.h>
 #include <host/inspection.h>
 
-#define EVENTS   16
-#define PATIENCE SECOND /* for a put that nobody acknowledges */
+#define EVENTS  16
+#define TIMEOUT SECOND /* for a put that nobody acknowledges */
 
 static const struct option_word options[] = {{REGION_PUT, "put"}, {REGION_GET, "get"}, {0, NULL}};
 static const struct words words = {
@@ -250,7 +250,7 @@ static int move_run(const struct visit *visit, struct command *move, const void 
 	move->move.generation = unlink.object.generation = bind.object.generation;
 	submission_post(&visit->interface->submission, &bind);
 	submission_post(&visit->interface->submission, move);
-	answer = events_await(visit, &outcome.queue, 1, outcome_look, &outcome, PATIENCE);
+	answer = events_await(visit, &outcome.queue, 1, outcome_look, &outcome, TIMEOUT);
 	while (visit_call(visit, &unlink, NULL, NULL) == ANSWER_PENDING)
 		nap();
 	*moved = outcome.moved;

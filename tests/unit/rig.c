@@ -99,7 +99,8 @@ void rig_destroy(struct rig *rig)
 
 int rig_setup(void **state)
 {
-	const struct transport_options options = {.self = RIG_SELF, .peer_timeout = RIG_PATIENCE};
+	const struct transport_options options = {
+		.self = RIG_SELF, .peer_timeout = RIG_PEER_TIMEOUT};
 	static struct port unused;
 
 	*state = rig_create(&unused, &options);

@@ -20,14 +20,14 @@
 #include <engine/statistics.h>
 #include <wire/message.h>
 
-#define RIG_INTERFACE  5
-#define RIG_UID        1000
-#define RIG_PORTALS    8
-#define RIG_ACCESS     4
-#define RIG_UNEXPECTED 6
-#define RIG_RANKS      2
-#define RIG_RECEIVES   4
-#define RIG_PATIENCE   (10 * SECOND) /* peer_timeout */
+#define RIG_INTERFACE    5
+#define RIG_UID          1000
+#define RIG_PORTALS      8
+#define RIG_ACCESS       4
+#define RIG_UNEXPECTED   6
+#define RIG_RANKS        2
+#define RIG_RECEIVES     4
+#define RIG_PEER_TIMEOUT (10 * SECOND) /* peer_timeout */
 
 #define RIG_SELF ((struct process){.nid = 7, .pid = 70})
 #define RIG_PEER ((struct process){.nid = 8, .pid = 80})

@@ -146,7 +146,7 @@ int rig_clean(void **state)
 struct switch_count rig_look(void)
 {
 	struct switch_process processes[ROOM];
-	uint64_t until = glue_now(NULL) + PATIENCE;
+	uint64_t until = glue_now(NULL) + TIMEOUT;
 	struct switch_count count;
 
 	while (switch_look(the_switch, &count, processes, 0, ROOM) == -1)
@@ -156,7 +156,7 @@ struct switch_count rig_look(void)
 
 void rig_look_until(bool (*enough)(const struct switch_count *count))
 {
-	uint64_t until = glue_now(NULL) + PATIENCE;
+	uint64_t until = glue_now(NULL) + TIMEOUT;
 	struct switch_count count;
 
 	do {

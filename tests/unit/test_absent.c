@@ -16,8 +16,8 @@
 
 #include "network.h"
 
-#define PATIENCE (100 * SECOND) /* the peer timeout */
-#define LONG     (1u << 20)     /* bytes */
+#define PEER_TIMEOUT (100 * SECOND) /* the peer timeout */
+#define LONG         (1u << 20)     /* bytes */
 
 static bool absent_truly(const struct network *network, unsigned index)
 {
@@ -36,7 +36,7 @@ static struct network *network_with(uint64_t start_timeout)
 {
 	struct network *network = network_standard(2, network_seed());
 
-	network->options.peer_timeout = PATIENCE;
+	network->options.peer_timeout = PEER_TIMEOUT;
 	network->options.start_timeout = start_timeout;
 	network->options.secret =
 		(struct secret){{network_random(network), network_random(network)}};
@@ -66,7 +66,7 @@ static uint64_t wait(struct network *network, enum transport_fail why, uint64_t 
 {
 	const uint64_t begun = network->now;
 
-	while (network->nodes[0].failed[why] < count && network->now - begun < 2 * PATIENCE)
+	while (network->nodes[0].failed[why] < count && network->now - begun < 2 * PEER_TIMEOUT)
 		network_pass(network, MILLISECOND);
 	assert_int_equal(network->nodes[0].failed[why], count);
 	return network->now - begun;
@@ -90,7 +90,7 @@ static void process__that_never_was_may_start_as_late_as_the_front_end_lets_it(v
 	(void)state;
 	network_send(network, 0, 1, 8);
 	network_send(network, 0, 1, LONG);
-	network_pass(network, PATIENCE - SECOND);
+	network_pass(network, PEER_TIMEOUT - SECOND);
 	node_start(network, 1, 1);
 	assert_true(network_run(network, SECOND));
 	assert_int_equal(network->nodes[0].done, 2);
@@ -122,7 +122,7 @@ static void process__that_is_there_has_the_whole_peer_timeout(void **state)
 	node_start(network, 1, 1);
 	network->nodes[1].cut = true;
 	network_send(network, 0, 1, 8);
-	network_pass(network, PATIENCE - SECOND);
+	network_pass(network, PEER_TIMEOUT - SECOND);
 	assert_int_equal(network->nodes[0].failed[TRANSPORT_ABSENT], 0);
 	network->nodes[1].cut = false;
 	assert_true(network_run(network, SECOND));
@@ -156,7 +156,7 @@ static void process__that_was_killed_ends_what_it_had_begun(void **state)
 		network_pass(network, 10 * MICROSECOND);
 	node_kill(network, 1);
 	begun = network->now;
-	while (node->ended_badly == 0 && network->now - begun < 2 * PATIENCE)
+	while (node->ended_badly == 0 && network->now - begun < 2 * PEER_TIMEOUT)
 		network_pass(network, MILLISECOND);
 	assert_int_equal(node->ended_badly, 1);
 	assert_in_range(network->now - begun, 50 * MILLISECOND, 300 * MILLISECOND);
@@ -174,9 +174,9 @@ static void process__that_is_there_is_waited_for_in_the_middle_of_a_message(void
 	while (node->begun < 2)
 		network_pass(network, 10 * MICROSECOND);
 	network->nodes[1].cut = true;
-	network_pass(network, PATIENCE / 4);
+	network_pass(network, PEER_TIMEOUT / 4);
 	network->nodes[1].cut = false;
-	assert_true(network_run(network, PATIENCE));
+	assert_true(network_run(network, PEER_TIMEOUT));
 	assert_int_equal(node->ended_badly, 0);
 	network_check(network);
 	network_destroy(network);
@@ -257,7 +257,7 @@ static void process__that_said_bye_a_second_ago_is_waited_for_as_a_new_one(void 
 	network = parted(0);
 	network_pass(network, SECOND);
 	network_send(network, 0, 1, 8);
-	network_pass(network, PATIENCE - SECOND);
+	network_pass(network, PEER_TIMEOUT - SECOND);
 	network->nodes[1].lost_ok = true;
 	node_start(network, 1, 2);
 	assert_true(network_run(network, SECOND));
@@ -342,7 +342,7 @@ static void process__that_answers_is_not_missed(void **state)
 		network_send(network, 0, 1, n % 100 == 0 ? LONG : 8);
 		network_pass(network, MILLISECOND);
 	}
-	assert_true(network_run(network, PATIENCE));
+	assert_true(network_run(network, PEER_TIMEOUT));
 	assert_true(network->nodes[0].counters.timeouts > 10);
 	network_check(network);
 	network_destroy(network);
@@ -434,7 +434,7 @@ static void process__that_is_denied_and_never_was_has_the_time_to_start(void **s
 	network = network_with(0);
 	denying(network, false);
 	network_send(network, 0, 1, 8);
-	network_pass(network, PATIENCE - SECOND);
+	network_pass(network, PEER_TIMEOUT - SECOND);
 	node_start(network, 1, 1);
 	assert_true(network_run(network, SECOND));
 	network_check(network);
@@ -450,9 +450,9 @@ static void process__that_is_denied_blindly_has_the_whole_peer_timeout(void **st
 	denying(network, true);
 	node_kill(network, 1);
 	network_send(network, 0, 1, 8);
-	assert_true(wait(network, TRANSPORT_DEAD, 1) >= PATIENCE);
+	assert_true(wait(network, TRANSPORT_DEAD, 1) >= PEER_TIMEOUT);
 	network_send(network, 0, 1, 8);
-	assert_true(wait(network, TRANSPORT_UNREACHABLE, 1) >= PATIENCE - SECOND);
+	assert_true(wait(network, TRANSPORT_UNREACHABLE, 1) >= PEER_TIMEOUT - SECOND);
 	assert_int_equal(network->nodes[0].counters.denials_received, 0);
 	network_destroy(network);
 }
@@ -471,7 +471,7 @@ static void process__that_is_denied_and_lives_is_not_missed(void **state)
 		network_pass(network, MILLISECOND);
 	}
 	network->faults.loss = 0;
-	assert_true(network_run(network, PATIENCE));
+	assert_true(network_run(network, PEER_TIMEOUT));
 	assert_true(network->nodes[0].counters.denials_received > 0);
 	network_check(network);
 	network_destroy(network);

@@ -473,7 +473,7 @@ static void answer__that_does_not_come_is_asked_for(void **state)
 	fake_finish(sent, TRANSPORT_OK);
 	rig_news(caller->space, caller->queue, TIER_SEND);
 	fake_turn()->looked_ago = 0;
-	rig_pass(caller->rig, RIG_PATIENCE);
+	rig_pass(caller->rig, RIG_PEER_TIMEOUT);
 	question = fake_next();
 	assert_non_null(question);
 	assert_int_equal(question->header.kind, MESSAGE_ASK);

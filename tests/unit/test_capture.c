@@ -403,7 +403,7 @@ static void hear_end(void)
 /* Captures to what will fail, until it has, and sees that frames pass as before. */
 static void expect_end(const char *name, const char *reason)
 {
-	uint64_t end = glue_now(NULL) + PATIENCE;
+	uint64_t end = glue_now(NULL) + TIMEOUT;
 	struct capture *capture;
 
 	hear_begin();
@@ -446,7 +446,7 @@ static void capture__ends_at_the_limit_of_file_sizes_with_a_file_that_can_be_rea
 static void capture__ends_when_the_reader_of_a_pipe_goes(void **state)
 {
 	char fifo[160];
-	uint64_t end = glue_now(NULL) + PATIENCE;
+	uint64_t end = glue_now(NULL) + TIMEOUT;
 	struct capture *capture;
 	int fd;
 
@@ -492,9 +492,9 @@ static void capture__ends_on_a_device_that_takes_no_bytes(void **state)
 	(void)state;
 	atomic_store(&refusing, true);
 	pass(1);
-	capture_off(capture); /* waits no longer than its patience */
+	capture_off(capture); /* waits no longer than its timeout */
 	atomic_store(&refusing, false);
-	/* 50 in a second of patience; the rest is for what came before it. */
+	/* 50 in its timeout of a second; the rest is for what came before it. */
 	assert_in_range(atomic_load(&refusals), 1, 10000);
 }
 
@@ -520,7 +520,7 @@ static void capture_start__refuses_what_cannot_be_with_a_reason(void **state)
 
 static void capture__to_a_file_that_failed_is_one_that_failed(void **state)
 {
-	uint64_t end = glue_now(NULL) + PATIENCE;
+	uint64_t end = glue_now(NULL) + TIMEOUT;
 	struct capture *first = capture_on(left, 0, "/dev/full"), *second;
 
 	(void)state;

@@ -456,7 +456,7 @@ static void client_port_receive__calls_a_switch_that_was_started_again(void **st
 			assert_int_equal(port_receive(one, &frame, 1), 0);
 		send_to(one, FAR_NID, 1, n); /* dropped */
 		rig_begin();
-		until = glue_now(NULL) + PATIENCE;
+		until = glue_now(NULL) + TIMEOUT;
 		while (!one->operations->link(one)) {
 			assert_int_equal(port_receive(one, &frame, 1), 0);
 			assert_true(glue_now(NULL) < until);

@@ -16,8 +16,8 @@
 
 #include <pmd-glue/connected.h>
 
-#define HERE     UINT32_C(0x7f4d0201) /* 127.77.2.1 */
-#define PATIENCE 30000                /* ms */
+#define HERE    UINT32_C(0x7f4d0201) /* 127.77.2.1 */
+#define TIMEOUT 30000                /* ms */
 
 #include "line_rig.h"
 
@@ -101,7 +101,7 @@ static void check_take(const struct line *at, const struct line *from, char what
 	socklen_t size = sizeof(name);
 	char had = 0;
 
-	assert_int_equal(poll(&ready, 1, PATIENCE), 1);
+	assert_int_equal(poll(&ready, 1, TIMEOUT), 1);
 	assert_int_equal(recvfrom(at->socket, &had, 1, 0, &name.any, &size), 1);
 	assert_int_equal(had, what);
 	(void)name_of(from, &wanted);
@@ -237,11 +237,11 @@ static void connected__wakes_for_both_sockets(void **state)
 	ready.fd = connected.set;
 	assert_int_equal(poll(&ready, 1, 0), 0);
 	send_to(&peer, &line, 'p');
-	assert_int_equal(poll(&ready, 1, PATIENCE), 1);
+	assert_int_equal(poll(&ready, 1, TIMEOUT), 1);
 	check_take(&connected.line, &peer, 'p');
 	assert_int_equal(poll(&ready, 1, 0), 0);
 	send_to(&other, &line, 'o');
-	assert_int_equal(poll(&ready, 1, PATIENCE), 1);
+	assert_int_equal(poll(&ready, 1, TIMEOUT), 1);
 	check_take(&line, &other, 'o');
 }
 
@@ -258,7 +258,7 @@ static void connected__hears_what_was_refused(void **state)
 	line_close(&peer);
 	assert_int_equal(send(connected.line.socket, "gone", 4, 0), 4);
 	ready.fd = connected.line.socket;
-	assert_int_equal(poll(&ready, 1, PATIENCE), 1);
+	assert_int_equal(poll(&ready, 1, TIMEOUT), 1);
 	assert_false(line_hear(&line, &news));
 	assert_true(line_hear(&connected.line, &news));
 	assert_int_equal(news.error, ECONNREFUSED);

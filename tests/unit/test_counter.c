@@ -127,7 +127,7 @@ static void event_counter_wakes__at_the_least_test(void **state)
 
 /* --- threads --- */
 
-/* As host/waiting.h waits, without its patience: it sleeps as often as it can. Returns the counts,
+/* As host/waiting.h waits, without its spinning: it sleeps as often as it can. Returns the counts,
  * or false when the counter is gone. */
 static bool wait_until(uint64_t handle, uint64_t test, struct event_count *count)
 {

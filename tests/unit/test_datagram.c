@@ -26,7 +26,7 @@ static void pretend(int fd, uint32_t nid, uint32_t pid, uint32_t length)
 
 static void check_strange(int fd, uint32_t nid, uint32_t pid, uint32_t length)
 {
-	uint64_t end = glue_now(NULL) + PATIENCE, before = port_count(near).errors;
+	uint64_t end = glue_now(NULL) + TIMEOUT, before = port_count(near).errors;
 	struct rte_mbuf *frame;
 
 	pretend(fd, nid, pid, length);
@@ -250,7 +250,7 @@ static void udp_receive__tells_of_no_other_errors(void **state)
 		unsigned asked = news_asked;
 		news_change = changes[n];
 		ask(near, there, 12345 + n);
-		for (uint64_t end = glue_now(NULL) + PATIENCE; news_asked == asked;) {
+		for (uint64_t end = glue_now(NULL) + TIMEOUT; news_asked == asked;) {
 			check_nothing(near);
 			assert_true(glue_now(NULL) < end);
 		}

@@ -292,7 +292,8 @@ static void engine_push__takes_frames_when_nothing_could_leave_or_none_were_take
 /* Where a look takes long, a program that only sends looks less often. */
 static void engine_push__looks_seldom_where_a_look_is_dear(void **state)
 {
-	const struct transport_options options = {.self = RIG_SELF, .peer_timeout = RIG_PATIENCE};
+	const struct transport_options options = {
+		.self = RIG_SELF, .peer_timeout = RIG_PEER_TIMEOUT};
 	static struct port dear = {.look = 400};
 	struct rig *rig = rig_create(&dear, &options);
 
@@ -698,7 +699,7 @@ static void engine_destroy__ends_everything_that_was_in_flight(void **state)
 	fake_begin(RIG_PEER, &header, 2);
 	assert_true(rig_get(rig, region, &move)); /* one that is being asked after */
 	fake_finish(fake_next(), TRANSPORT_OK);
-	rig_pass(rig, RIG_PATIENCE);
+	rig_pass(rig, RIG_PEER_TIMEOUT);
 	assert_true(rig_put_post(rig, region, &move)); /* still in the ring */
 
 	rig_stop(rig);

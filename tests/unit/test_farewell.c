@@ -16,7 +16,7 @@
 
 static struct rte_mbuf *farewell_of(struct port *asker, const struct claim *claim)
 {
-	uint64_t end = glue_now(NULL) + PATIENCE;
+	uint64_t end = glue_now(NULL) + TIMEOUT;
 	struct rte_mbuf *answer = NULL;
 
 	do {
@@ -43,7 +43,7 @@ static bool frame_settles(const struct rte_mbuf *frame)
 static void settle(struct port *from, const struct claim *claim, struct port *to)
 {
 	static uint8_t mark = MARK_FIRST;
-	uint64_t end = glue_now(NULL) + PATIENCE;
+	uint64_t end = glue_now(NULL) + TIMEOUT;
 	struct rte_mbuf *frame;
 	bool come = false;
 

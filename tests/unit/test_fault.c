@@ -89,7 +89,7 @@ static unsigned buffers_out(void)
 /* Sends `count` numbered frames and polls until the port inside has had `expected` of them. */
 static void send_numbered(struct port *port, unsigned count, unsigned expected)
 {
-	uint64_t end = glue_now(NULL) + PATIENCE;
+	uint64_t end = glue_now(NULL) + TIMEOUT;
 	struct rte_mbuf *nothing;
 
 	for (unsigned n = 0; n < count; n++) {

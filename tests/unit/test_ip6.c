@@ -114,7 +114,7 @@ static void udp_receive__drops_what_names_another_ip6_sender(void **state)
 	uint32_t pid = (uint32_t)getpid() + 2;
 	struct sockaddr_in6 name = {.sin6_family = AF_INET6, .sin6_addr = IN6ADDR_LOOPBACK_INIT};
 	int fd = socket(AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-	uint64_t end = glue_now(NULL) + PATIENCE;
+	uint64_t end = glue_now(NULL) + TIMEOUT;
 	struct rte_mbuf *frame;
 	uint32_t k = 0;
 

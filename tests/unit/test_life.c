@@ -721,7 +721,7 @@ static struct network *refusing(bool lost, bool blindly, unsigned most)
 }
 
 /* How long node 0 waits in vain for a message to node 1, which has gone. */
-static uint64_t patience_of(struct network *network)
+static uint64_t timeout_of(struct network *network)
 {
 	uint64_t begun = network->now, failed = network->nodes[0].failed[TRANSPORT_DEAD];
 
@@ -739,7 +739,7 @@ static void refusals__end_the_wait_for_a_dead_process(void **state)
 	struct network *network = refusing(true, false, 1);
 
 	(void)state;
-	assert_in_range(patience_of(network), 100 * MILLISECOND, 300 * MILLISECOND);
+	assert_in_range(timeout_of(network), 100 * MILLISECOND, 300 * MILLISECOND);
 	assert_true(network->nodes[0].counters.refusals_received >= 2);
 	network_destroy(network);
 }
@@ -751,7 +751,7 @@ static void refusals__that_are_few_are_enough(void **state)
 
 	(void)state;
 	refuse_ever = 6;
-	assert_in_range(patience_of(network), 100 * MILLISECOND, 150 * MILLISECOND);
+	assert_in_range(timeout_of(network), 100 * MILLISECOND, 150 * MILLISECOND);
 	network_destroy(network);
 }
 
@@ -762,7 +762,7 @@ static void refusals__that_are_one_are_not_enough(void **state)
 
 	(void)state;
 	refuse_ever = 1;
-	assert_true(patience_of(network) > SECOND);
+	assert_true(timeout_of(network) > SECOND);
 	assert_int_equal(network->nodes[0].counters.refusals_received, 1);
 	network_destroy(network);
 }
@@ -772,7 +772,7 @@ static void refusals__that_are_blind_end_nothing(void **state)
 	struct network *network = refusing(true, true, 100);
 
 	(void)state;
-	assert_true(patience_of(network) > SECOND);
+	assert_true(timeout_of(network) > SECOND);
 	assert_int_equal(network->nodes[0].counters.refusals_received, 0);
 	assert_true(refused >= 500);
 	network_destroy(network);
@@ -806,7 +806,7 @@ static void refusals__of_anything_else_end_nothing(void **state)
 		struct network *network = refusing(true, false, 10);
 
 		refuse_spoiled = &spoiled[n];
-		assert_true(patience_of(network) > SECOND);
+		assert_true(timeout_of(network) > SECOND);
 		assert_true(refused > 0);
 		assert_int_equal(
 			network->nodes[0].counters.refusals_received > 0, spoiled[n].address);
@@ -869,7 +869,7 @@ static void refusals__end_no_process_that_is_heard(void **state)
 
 /* How long node 0 waits in vain if it was told refusals before it heard node 1 last, and so many
  * afterwards. */
-static uint64_t patience_after_noise(unsigned more)
+static uint64_t timeout_after_noise(unsigned more)
 {
 	struct network *network = refusing_within();
 	uint64_t begun;
@@ -891,8 +891,8 @@ static uint64_t patience_after_noise(unsigned more)
 static void refusals__count_from_the_last_sign_of_life(void **state)
 {
 	(void)state;
-	assert_in_range(patience_after_noise(100), 50 * MILLISECOND, 300 * MILLISECOND);
-	assert_true(patience_after_noise(1) > SECOND);
+	assert_in_range(timeout_after_noise(100), 50 * MILLISECOND, 300 * MILLISECOND);
+	assert_true(timeout_after_noise(1) > SECOND);
 }
 
 /* A process whose frames do not arrive is asked at once, and its answer is a sign of life. */
@@ -945,7 +945,7 @@ static void refusals__on_a_port_that_hears_of_none_are_dropped(void **state)
 
 	(void)state;
 	network->nodes[0].port.addressed = false;
-	assert_true(patience_of(network) > SECOND);
+	assert_true(timeout_of(network) > SECOND);
 	assert_int_equal(network->nodes[0].counters.refusals_received, 0);
 	network_destroy(network);
 }

@@ -19,8 +19,8 @@
 #include <base/log.h>
 #include <pmd-glue/line.h>
 
-#define HERE     UINT32_C(0x7f4d0101) /* 127.77.1.1 */
-#define PATIENCE 30000                /* ms */
+#define HERE    UINT32_C(0x7f4d0101) /* 127.77.1.1 */
+#define TIMEOUT 30000                /* ms */
 
 #include "line_rig.h"
 
@@ -138,7 +138,7 @@ static void check_without(
 	assert_int_equal(line.segments, option != UDP_SEGMENT || level != SOL_UDP);
 	send_to(&other, port_of(&line), "there");
 	ready = (struct pollfd){.fd = line.socket, .events = POLLIN};
-	assert_int_equal(poll(&ready, 1, PATIENCE), 1);
+	assert_int_equal(poll(&ready, 1, TIMEOUT), 1);
 	assert_int_equal(recv(line.socket, bytes, sizeof(bytes), 0), 5);
 	line_close(&line);
 	line_close(&other);
@@ -280,7 +280,7 @@ static void line_hear__quotes_what_was_refused(void **state)
 	line_close(&gone);
 	assert_false(line_hear(&line, &news));
 	send_to(&line, to, "refused");
-	assert_int_equal(poll(&ready, 1, PATIENCE), 1);
+	assert_int_equal(poll(&ready, 1, TIMEOUT), 1);
 	assert_true(line_hear(&line, &news));
 	assert_int_equal(news.error, ECONNREFUSED);
 	(void)here(to, &there);
@@ -297,7 +297,7 @@ static void line_hear__quotes_what_was_refused(void **state)
 	memset(long_text, 'x', sizeof(long_text) - 1);
 	long_text[sizeof(long_text) - 1] = '\0';
 	send_to(&line, to, long_text);
-	assert_int_equal(poll(&ready, 1, PATIENCE), 1);
+	assert_int_equal(poll(&ready, 1, TIMEOUT), 1);
 	assert_true(line_hear(&line, &news));
 	assert_int_equal(news.bytes, LINE_QUOTE);
 	line_close(&line);

@@ -162,7 +162,7 @@ static void loop_transmit__holds_frames_back_from_a_full_queue_then_drops_them(v
 	struct port *three = loop_open("wire", 256);
 	struct rte_mbuf *frames[2];
 	unsigned sent = 0;
-	uint64_t end = glue_now(NULL) + PATIENCE;
+	uint64_t end = glue_now(NULL) + TIMEOUT;
 
 	(void)state;
 	frames[0] = frame_make(one, two->address, 60, 1);
@@ -231,7 +231,7 @@ static void loop_close__is_safe_while_others_send(void **state)
 		unsigned before = atomic_load(&sender_frames);
 		uint16_t count;
 		assert_non_null(port);
-		end = glue_now(NULL) + PATIENCE;
+		end = glue_now(NULL) + TIMEOUT;
 		while (atomic_load(&sender_frames) - before < 8 && glue_now(NULL) < end)
 			nap();
 		count = port_receive(port, frames, 8);

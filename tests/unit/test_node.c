@@ -208,7 +208,7 @@ static void node_close__loses_nothing_that_was_sent(void **state)
 static void node_transmit__leaves_a_deaf_process_behind(void **state)
 {
 	struct port *one = open_as(1), *deaf = open_as(2), *two = open_as(3);
-	uint64_t end = glue_now(NULL) + PATIENCE;
+	uint64_t end = glue_now(NULL) + TIMEOUT;
 	struct glue_pair pair;
 
 	(void)state;
@@ -408,7 +408,7 @@ static void glue_node_pair__tells_what_has_passed(void **state)
 	assert_int_equal(node.pairs, 1);
 	assert_int_equal(node.pair_memory, used);
 	/* A pair that carries nothing for some turns becomes cold. */
-	for (uint64_t end = glue_now(NULL) + PATIENCE; pair.hot && glue_now(NULL) < end;) {
+	for (uint64_t end = glue_now(NULL) + TIMEOUT; pair.hot && glue_now(NULL) < end;) {
 		assert_true(is_silent(one) && is_silent(two));
 		assert_true(glue_node_pair(one, 2, &pair));
 	}
@@ -427,7 +427,7 @@ static void glue_node_pair__tells_what_has_passed(void **state)
 static void glue_node_describe__counts_refusals(void **state)
 {
 	struct port *one = open_as(1), *two = open_as(2);
-	uint64_t end = glue_now(NULL) + PATIENCE;
+	uint64_t end = glue_now(NULL) + TIMEOUT;
 	struct glue_node node;
 	struct rte_mbuf *frame;
 	FILE *maps;

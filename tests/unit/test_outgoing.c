@@ -8,7 +8,7 @@
 #include "fake_transport.h"
 #include "rig.h"
 
-#define PROBE_INTERVAL (RIG_PATIENCE / PROBES_PER_LIFE)
+#define PROBE_INTERVAL (RIG_PEER_TIMEOUT / PROBES_PER_LIFE)
 
 static char memory[32];
 static const struct rig_move move = {

@@ -53,7 +53,7 @@ static void need_namespace(void)
 
 static void wait_for_link(struct port *port, bool up)
 {
-	uint64_t end = glue_now(NULL) + PATIENCE;
+	uint64_t end = glue_now(NULL) + TIMEOUT;
 
 	while (port->operations->link(port) != up) {
 		assert_true(glue_now(NULL) < end);
@@ -197,7 +197,7 @@ static void packet_transmit__survives_an_interface_that_goes_down(void **state)
 	wait_for_link(two, true);
 	/* What got through before is old news. The kernel takes its time to send again after the
 	 * link is up, and looks at what waits only when the next frame is sent. */
-	end = glue_now(NULL) + PATIENCE;
+	end = glue_now(NULL) + TIMEOUT;
 	do {
 		assert_true(glue_now(NULL) < end);
 		port_send(one, frame_make(one, everybody, 100, 9));
@@ -645,7 +645,7 @@ static void check_sink(struct port *one, struct port *two, bool sink)
 {
 	static const uint16_t sizes[] = {500, 500, 500, 500, 0};
 	unsigned drops = sink_drops(), refused = datagrams_refused();
-	uint64_t end = glue_now(NULL) + PATIENCE;
+	uint64_t end = glue_now(NULL) + TIMEOUT;
 
 	check_datagrams(one, two, sizes);
 	while (sink_drops() == drops && datagrams_refused() == refused) {
@@ -696,7 +696,7 @@ static void packet_receive__tells_since_when_joined_datagrams_wait(void **state)
 		frames[n] = datagram_make(one, two->address, 500, 1);
 	assert_int_equal(port_transmit(one, frames, 2), 2);
 	poll_of = (struct pollfd){two->operations->interrupt(two, true), POLLIN, 0};
-	assert_int_equal(poll(&poll_of, 1, (int)(PATIENCE / MILLISECOND)), 1);
+	assert_int_equal(poll(&poll_of, 1, (int)(TIMEOUT / MILLISECOND)), 1);
 	two->operations->interrupt(two, false);
 	came = glue_now(NULL);
 	while (glue_now(NULL) < came + 20 * MILLISECOND)

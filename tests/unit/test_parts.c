@@ -111,7 +111,7 @@ static void send_one(uint32_t length)
 /* The next message that is received; 0: it was dropped. */
 static unsigned take(struct parts_origin *origin)
 {
-	uint64_t end = glue_now(NULL) + PATIENCE;
+	uint64_t end = glue_now(NULL) + TIMEOUT;
 
 	while (!parts_wait(&parts) && parts_look(&parts, &source) == 0) {
 		assert_int_equal(errno, EAGAIN);

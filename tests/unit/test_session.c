@@ -217,7 +217,7 @@ static void a_send_to_a_session_is_not_delivered_to_the_next_life(void **state)
 	assert_int_equal(status.code, MX_STATUS_BAD_SESSION);
 }
 
-/* `other` takes `one` for dead, as after a cut that was longer than its patience. */
+/* `other` takes `one` for dead, as after a cut that was longer than the peer timeout. */
 static void give_up(void)
 {
 	uint32_t session = 1;

@@ -17,7 +17,7 @@
 #define ROUNDS 200u
 
 /* How long a thread that begins to wait now would spin, to a tenth of a microsecond. */
-static uint64_t patience_of(struct spinning spinning, uint64_t now)
+static uint64_t spins_of(struct spinning spinning, uint64_t now)
 {
 	uint64_t passed = 0;
 
@@ -57,16 +57,16 @@ static void spinning_end__of_long_waits_halves_the_limit(void **state)
 
 	(void)state;
 	for (unsigned i = 0; i < sizeof(tenths) / sizeof(tenths[0]); i++) {
-		assert_int_equal(patience_of(spinning, NOW), tenths[i] * MICROSECOND / 10);
+		assert_int_equal(spins_of(spinning, NOW), tenths[i] * MICROSECOND / 10);
 		wait_for(&spinning, NOW, LONG);
 	}
 	wait_for(&spinning, NOW, SPINNING_SOON); /* still long */
-	assert_int_equal(patience_of(spinning, NOW), SPINNING_LEAST);
+	assert_int_equal(spins_of(spinning, NOW), SPINNING_LEAST);
 	wait_for(&spinning, NOW, SPINNING_SOON - 1);
-	assert_int_equal(patience_of(spinning, NOW), SPINNING_MOST);
+	assert_int_equal(spins_of(spinning, NOW), SPINNING_MOST);
 	wait_for(&spinning, NOW, LONG);
 	wait_for(&spinning, NOW, SHORT);
-	assert_int_equal(patience_of(spinning, NOW), SPINNING_MOST);
+	assert_int_equal(spins_of(spinning, NOW), SPINNING_MOST);
 }
 
 /* A look that finds something at once says nothing. */
@@ -78,7 +78,7 @@ static void spinning_end__without_a_wait_changes_nothing(void **state)
 	wait_for(&spinning, NOW, LONG);
 	for (unsigned i = 0; i < 10; i++)
 		spinning_end(&spinning, 0);
-	assert_int_equal(patience_of(spinning, NOW), SPINNING_MOST / 2);
+	assert_int_equal(spins_of(spinning, NOW), SPINNING_MOST / 2);
 }
 
 static void spinning_end__of_waits_in_vain_makes_a_pause(void **state)
@@ -91,15 +91,15 @@ static void spinning_end__of_waits_in_vain_makes_a_pause(void **state)
 		uint64_t now = NOW + round * SECOND, end;
 
 		for (unsigned i = 0; i < SPINNING_VAIN; i++, now += vain) {
-			assert_int_equal(patience_of(spinning, now), SPINNING_MOST);
+			assert_int_equal(spins_of(spinning, now), SPINNING_MOST);
 			wait_for(&spinning, now, vain);
 		}
 		end = now + SPINNING_PAUSE;
-		assert_int_equal(patience_of(spinning, now), SPINNING_LEAST);
+		assert_int_equal(spins_of(spinning, now), SPINNING_LEAST);
 		wait_for(&spinning, now, SHORT);
 		wait_for(&spinning, now, vain);
-		assert_int_equal(patience_of(spinning, end - LONG), SPINNING_LEAST);
-		assert_int_equal(patience_of(spinning, end), SPINNING_MOST);
+		assert_int_equal(spins_of(spinning, end - LONG), SPINNING_LEAST);
+		assert_int_equal(spins_of(spinning, end), SPINNING_MOST);
 	}
 }
 
@@ -115,7 +115,7 @@ static void spinning_end__of_a_wait_that_was_worth_while_forgets_those_in_vain(v
 		for (unsigned n = 1; n < SPINNING_VAIN; n++)
 			wait_for(&spinning, NOW, vain);
 		wait_for(&spinning, NOW, others[i % 2]);
-		assert_int_equal(patience_of(spinning, NOW), SPINNING_MOST);
+		assert_int_equal(spins_of(spinning, NOW), SPINNING_MOST);
 	}
 }
 
@@ -150,7 +150,7 @@ static void spinning_stop__makes_no_pause(void **state)
 		spinning_stop(&spinning, NOW + SPINNING_LEAST);
 		assert_false(spinning_goes_on(&spinning, NOW + SPINNING_LEAST));
 		spinning_end(&spinning, NOW + 2 * SPINNING_LEAST);
-		assert_int_equal(patience_of(spinning, NOW), SPINNING_MOST);
+		assert_int_equal(spins_of(spinning, NOW), SPINNING_MOST);
 	}
 }
 
@@ -161,13 +161,13 @@ static void make_sleepy(struct spinning *spinning)
 {
 	for (unsigned i = 0; i < 8; i++)
 		wait_for(spinning, NOW, LONG);
-	assert_int_equal(patience_of(*spinning, NOW), SPINNING_LEAST);
+	assert_int_equal(spins_of(*spinning, NOW), SPINNING_LEAST);
 }
 
 /* The peer's message arrives; a thread that sleeps needs `wake` to see it. Returns when it does. */
 static uint64_t see(struct spinning *spinning, uint64_t began, uint64_t arrival, uint64_t wake)
 {
-	bool sleeps = arrival >= began + patience_of(*spinning, began);
+	bool sleeps = arrival >= began + spins_of(*spinning, began);
 	uint64_t seen = sleeps ? arrival + wake : arrival;
 
 	wait_for(spinning, began, seen - began);
@@ -214,7 +214,7 @@ static unsigned share_a_cpu(uint64_t change, uint64_t *longest)
 	*longest = 0;
 	for (unsigned i = 0; i < ROUNDS && now < NOW + SPINNING_PAUSE / 2; i++) {
 		struct spinning *waits = &threads[i % 2], *runs = &threads[1 - i % 2];
-		uint64_t spins = patience_of(*waits, now);
+		uint64_t spins = spins_of(*waits, now);
 
 		spun += i % 2 == 0 && spins == SPINNING_MOST;
 		*longest = spins;

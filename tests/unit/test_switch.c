@@ -256,7 +256,7 @@ static void switch_run__lets_processes_answer_for_their_own_host(void **state)
 	port_send(one, name_make(one, FRAME_FIND, PORT_ANY_NODE, 2, "beta"));
 	expect_type(far, FRAME_FIND);
 	/* Some get lost where the switch takes nothing for 10 ms, on a busy machine. */
-	until = glue_now(NULL) + PATIENCE;
+	until = glue_now(NULL) + TIMEOUT;
 	while (rig_look().dropped[SWITCH_NAME] < NAMES) {
 		assert_true(glue_now(NULL) < until);
 		for (unsigned n = 0; n < NAMES / 10; n++)
@@ -491,7 +491,7 @@ static uint64_t taken_of(uid_t uid)
  * it held before. */
 static void card_await(void)
 {
-	uint64_t until = glue_now(NULL) + PATIENCE;
+	uint64_t until = glue_now(NULL) + TIMEOUT;
 
 	while (card_turns > 0 && rig_look().lost == 0)
 		assert_true(glue_now(NULL) < until);

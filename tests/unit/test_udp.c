@@ -54,7 +54,7 @@ static void udp_transmit__tells_receivers_apart(void **state)
 {
 	struct port *third = third_open();
 	struct rte_mbuf *frames[64];
-	uint64_t end = glue_now(NULL) + PATIENCE;
+	uint64_t end = glue_now(NULL) + TIMEOUT;
 	unsigned sent = 0;
 
 	(void)state;

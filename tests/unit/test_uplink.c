@@ -79,10 +79,10 @@ static struct rte_mbuf *frame_to(
 }
 
 /* Takes the next frame of ours: the kernel sends some of its own. NULL: there is none within
- * patience (ns) and ENOUGH_CALLS, which a test without a CPU may make later. */
-static struct rte_mbuf *take(struct port *port, uint64_t patience)
+ * timeout (ns) and ENOUGH_CALLS, which a test without a CPU may make later. */
+static struct rte_mbuf *take(struct port *port, uint64_t timeout)
 {
-	uint64_t end = glue_now(NULL) + patience;
+	uint64_t end = glue_now(NULL) + timeout;
 	struct rte_mbuf *frame;
 
 	for (unsigned calls = 0; glue_now(NULL) < end || calls < ENOUGH_CALLS; calls++) {
@@ -102,7 +102,7 @@ static struct rte_mbuf *take(struct port *port, uint64_t patience)
 
 static void expect(struct port *port, uint8_t fill)
 {
-	struct rte_mbuf *frame = take(port, PATIENCE);
+	struct rte_mbuf *frame = take(port, TIMEOUT);
 
 	assert_non_null(frame);
 	assert_int_equal(frame->pkt_len, SIZE);
@@ -186,7 +186,7 @@ static void node_transmit__sends_all_else_out(void **state)
 			frame_to(one, one->address, NID, OTHERS, n),
 			frame_to(one, everybody, NID, 1, n)};
 		unsigned count = RTE_DIM(frames), done = 0;
-		uint64_t end = glue_now(NULL) + PATIENCE;
+		uint64_t end = glue_now(NULL) + TIMEOUT;
 
 		while (done < count && glue_now(NULL) < end)
 			done += port_transmit(one, frames + done, (uint16_t)(count - done));
@@ -232,7 +232,7 @@ static void node_transmit__ends_with_a_process_and_begins_with_its_next_life(voi
  * and what it sends meanwhile is lost. */
 static void send_until_heard(struct port *from, struct port *to, uint8_t fill)
 {
-	uint64_t end = glue_now(NULL) + PATIENCE;
+	uint64_t end = glue_now(NULL) + TIMEOUT;
 	struct rte_mbuf *frame;
 
 	do {
@@ -393,7 +393,7 @@ static void node_receive__vouches_for_checksums_that_nobody_made(void **state)
 	two = open_as(2);
 	assert_true(one->checksum_offload);
 	send_near(one, two, 3);
-	frame = take(two, PATIENCE);
+	frame = take(two, TIMEOUT);
 	assert_non_null(frame);
 	assert_int_equal(
 		frame->ol_flags & RTE_MBUF_F_RX_L4_CKSUM_MASK, RTE_MBUF_F_RX_L4_CKSUM_GOOD);

@@ -30,12 +30,12 @@ static bool answers(struct process process, uint64_t timeout)
 }
 
 /* Rank 2 of three, at a barrier. */
-static struct job waiting(uint64_t patience)
+static struct job waiting(uint64_t peer_timeout)
 {
 	struct job job = {
 		.rank = 2,
 		.size = 3,
-		.watch = {.answers = answers, .patience = patience},
+		.watch = {.answers = answers, .peer_timeout = peer_timeout},
 	};
 
 	asked = 0;
@@ -80,7 +80,7 @@ static void watch__asks_the_right_neighbour_after_a_second_and_again(void **stat
 	assert_int_equal(asked_last.pid, 8);
 }
 
-static void watch__bears_silence_that_is_shorter_than_its_patience(void **state)
+static void watch__bears_silence_that_is_shorter_than_its_timeout(void **state)
 {
 	struct job job = waiting(3600 * SECOND);
 
@@ -110,7 +110,7 @@ static void watch__ends_a_job_whose_neighbour_is_silent(void **state)
 
 static void watch__tells_of_ranks_that_do_not_join_and_ends_nothing(void **state)
 {
-	struct job job = {.rank = 1, .size = 3, .watch = {.patience = 50 * MILLISECOND}};
+	struct job job = {.rank = 1, .size = 3, .watch = {.peer_timeout = 50 * MILLISECOND}};
 	uint64_t sleep;
 
 	(void)state;
@@ -130,7 +130,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(watch__is_none_unless_a_front_end_wants_it_and_there_are_others),
 		cmocka_unit_test(watch__asks_the_right_neighbour_after_a_second_and_again),
-		cmocka_unit_test(watch__bears_silence_that_is_shorter_than_its_patience),
+		cmocka_unit_test(watch__bears_silence_that_is_shorter_than_its_timeout),
 		cmocka_unit_test(watch__ends_a_job_whose_neighbour_is_silent),
 		cmocka_unit_test(watch__tells_of_ranks_that_do_not_join_and_ends_nothing),
 	};

@@ -197,7 +197,7 @@ void check_nothing(struct port *port)
 void check_run(unsigned count, const uint32_t *sizes, unsigned number)
 {
 	struct rte_mbuf *frames[MANY];
-	uint64_t end = glue_now(NULL) + PATIENCE;
+	uint64_t end = glue_now(NULL) + TIMEOUT;
 	unsigned sent = 0, got = 0;
 
 	assert_true(count <= MANY);
