@@ -45,7 +45,7 @@ struct port *uplink_open_udp(const char *name, uint32_t mtu, unsigned number, ui
 struct port *uplink_open(const char *interface, uint32_t mtu, unsigned number, uint32_t pid);
 /* The same of any device that posternd has. *absent: NULL was returned without an error line,
  * because no posternd has it. */
-struct port *uplink_open_gate(
+struct port *uplink_open_client(
 	const char *name, uint32_t mtu, unsigned number, uint32_t pid, bool *absent);
 struct port *packet_open(const char *interface, uint32_t mtu); /* packet.c */
 struct port *xdp_open(const char *interface, uint32_t mtu);    /* xdp.c */

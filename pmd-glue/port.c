@@ -125,7 +125,7 @@ static struct port *port_open(unsigned interface, const char *name, uint32_t mtu
 	}
 	if (strcmp(name, "udp") == 0 || name_after(name, "udp:"))
 		return uplink_open_udp(name[3] == ':' ? name + 4 : "", mtu, interface, pid);
-	port = uplink_open_gate(name, mtu, interface, pid, &absent);
+	port = uplink_open_client(name, mtu, interface, pid, &absent);
 	if (port || !absent)
 		return port;
 	if (kernel_has(name))

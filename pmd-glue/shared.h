@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* shared.h - memory that two processes share, and the messages by which they hand it over: what a
- * rendezvous (rendezvous.h) and posternd (gate.h) have in common. No state; the caller owns all.
+ * rendezvous (rendezvous.h) and posternd (client.h) have in common. No state; the caller owns all.
  *
  * S1. Memory has no name: it is a sealed memfd, which goes over a UNIX socket and ends with its
  *     processes. Nobody can truncate it under a reader.

@@ -81,7 +81,7 @@ static struct port *uplink_join(struct port *uplink, const char *name, uint32_t 
 	return uplink;
 }
 
-struct port *uplink_open_gate(
+struct port *uplink_open_client(
 	const char *name, uint32_t mtu, unsigned number, uint32_t pid, bool *absent)
 {
 	struct port *client = client_port_open(name, mtu, number, pid, absent);
