@@ -3,14 +3,14 @@
  *
  * The messages that an acknowledgement ends are ended before data of its frame, or of a later one
  * from that peer, is delivered, so an answer never comes before the end of what it answers. The
- * rest (round trip, window, the frames' buffers) is noted and read after the turn's data has been
+ * rest (round trip, window, the frames' buffers) is pending until the turn's data has been
  * delivered and answered: nobody waits for it, but for a window that it opens.
  *
  * I1. A selective acknowledgement is never taken back: the frame's mbuf is dropped at once.
- * I2. A note is of a frame of this turn, from a peer that has frames in flight and no work. It is
- *     read before timers run, before the peer's life or stream may be found over, and before
- *     anything newer of that peer is read. Until then frames may be in flight whose messages have
- *     ended.
+ * I2. A pending acknowledgement is of a frame of this turn, from a peer that has frames in flight
+ *     and no work. It is read before timers run, before the peer's life or stream may be found
+ *     over, and before anything newer of that peer is read. Until then frames may be in flight
+ *     whose messages have ended.
  * I3. The first psn in flight is never one that was acknowledged selectively: going back,
  *     recovery_probe() finds one that was not.
  */
@@ -134,37 +134,37 @@ static inline void sacked_clear(struct flight *flight, uint32_t psn)
 }
 
 /* Everything before ack has arrived. Returns how many frames are new. */
-static unsigned cumulative_read(struct transport *transport, const struct note *note)
+static unsigned cumulative_read(struct transport *transport, const struct pending_ack *pending)
 {
-	struct peer *peer = note->peer;
+	struct peer *peer = pending->peer;
 	unsigned delivered = 0;
 
-	for (; peer->tx_una != note->ack; peer->tx_una++) {
+	for (; peer->tx_una != pending->ack; peer->tx_una++) {
 		if (bitmap_test(peer->flight->sacked, peer->tx_una)) {
 			sacked_clear(peer->flight, peer->tx_una);
 			continue;
 		}
-		slot_deliver(transport, peer, peer->tx_una, note->echo);
+		slot_deliver(transport, peer, peer->tx_una, pending->echo);
 		delivered++;
 	}
 	return delivered;
 }
 
-static unsigned selective_read(struct transport *transport, const struct note *note)
+static unsigned selective_read(struct transport *transport, const struct pending_ack *pending)
 {
-	struct flight *flight = note->peer->flight;
+	struct flight *flight = pending->peer->flight;
 	uint64_t line[BITMAP_WORDS];
 	unsigned delivered = 0;
 	unsigned i;
 
-	memcpy(line, note->sack, sizeof(line));
+	memcpy(line, pending->sack, sizeof(line));
 	while ((i = bitmap_lowest(line)) != FRAME_WINDOW) {
-		uint32_t psn = note->ack + 1 + i;
+		uint32_t psn = pending->ack + 1 + i;
 
 		bitmap_clear(line, i);
 		if (bitmap_test(flight->sacked, psn))
 			continue;
-		slot_deliver(transport, note->peer, psn, note->echo);
+		slot_deliver(transport, pending->peer, psn, pending->echo);
 		bitmap_set(flight->sacked, psn);
 		flight->sacked_count++;
 		flight->disturbed = true;
@@ -182,13 +182,14 @@ static void cumulative_close(struct peer *peer)
 }
 
 /* Returns how many frames are new. */
-static __rte_noinline unsigned disturbed_read(struct transport *transport, const struct note *note)
+static __rte_noinline unsigned disturbed_read(
+	struct transport *transport, const struct pending_ack *pending)
 {
-	unsigned delivered = cumulative_read(transport, note);
+	unsigned delivered = cumulative_read(transport, pending);
 
-	if (note->sack)
-		delivered += selective_read(transport, note);
-	cumulative_close(note->peer);
+	if (pending->sack)
+		delivered += selective_read(transport, pending);
+	cumulative_close(pending->peer);
 	return delivered;
 }
 
@@ -242,7 +243,8 @@ static void complete_beyond(struct transport *transport, struct peer *peer)
 	}
 }
 
-/* Ends the messages whose last frame lies before psn `ack`, which the newest note acknowledges. */
+/* Ends the messages whose last frame lies before psn `ack`, which the newest pending
+ * acknowledgement names. */
 static inline void acknowledgement_end(struct transport *transport, struct peer *peer, uint32_t ack)
 {
 	struct message *message;
@@ -300,18 +302,18 @@ void acknowledgement_told(
 		congestion_rtt(transport, peer, rtt, echo_delay(rtt, hosts), hosts < GAP_LEAST);
 }
 
-static inline void note_progress(
-	struct transport *transport, const struct note *note, unsigned delivered)
+static inline void pending_ack_progress(
+	struct transport *transport, const struct pending_ack *pending, unsigned delivered)
 {
-	struct peer *peer = note->peer;
-	uint32_t rtt = echo_rtt(transport, note->echo);
-	uint64_t hosts = echo_hosts(transport, note->delay);
+	struct peer *peer = pending->peer;
+	uint32_t rtt = echo_rtt(transport, pending->echo);
+	uint64_t hosts = echo_hosts(transport, pending->delay);
 	uint32_t delay = 0;
 	/* Growth only: the frames that tell may come in another order than they were sent in. */
-	bool marked = (int8_t)(note->marks - peer->tx_marks) > 0;
+	bool marked = (int8_t)(pending->marks - peer->tx_marks) > 0;
 
 	if (marked)
-		peer->tx_marks = note->marks;
+		peer->tx_marks = pending->marks;
 	peer->progress = transport->now;
 	peer->backoff = 0;
 	if (peer->outgoing == OUTGOING_FIRST) {
@@ -330,21 +332,21 @@ static inline void note_progress(
 		congestion_delivered(transport, peer, delivered, delay, marked);
 }
 
-static inline void note_read(struct transport *transport, const struct note *note)
+static inline void pending_ack_read(struct transport *transport, const struct pending_ack *pending)
 {
-	struct peer *peer = note->peer;
+	struct peer *peer = pending->peer;
 	unsigned delivered = 0;
 
 	/* I2. The stream is the same, but all of it may have been given up, or read. */
-	if (note->ack - peer->tx_una > peer_in_flight(peer))
+	if (pending->ack - peer->tx_una > peer_in_flight(peer))
 		return;
-	peer->credit = note->credit;
+	peer->credit = pending->credit;
 	if (peer->flight)
-		delivered = peer->flight->disturbed || note->sack
-				    ? disturbed_read(transport, note)
-				    : gapless_read(transport, peer, note->ack);
+		delivered = peer->flight->disturbed || pending->sack
+				    ? disturbed_read(transport, pending)
+				    : gapless_read(transport, peer, pending->ack);
 	if (delivered > 0) {
-		note_progress(transport, note, delivered);
+		pending_ack_progress(transport, pending, delivered);
 		if (peer->tx_una == peer->tx_next) {
 			flight_end(transport, peer);
 		} else if (peer->flight->disturbed) {
@@ -361,18 +363,19 @@ static inline void note_read(struct transport *transport, const struct note *not
 
 __rte_noinline void acknowledgement_settle(struct transport *transport)
 {
-	const struct note *note = transport->notes, *end = note + transport->note_count;
+	const struct pending_ack *pending = transport->pending_acks,
+				 *end = pending + transport->pending_ack_count;
 
-	transport->note_count = 0;
-	for (; note != end; note++)
-		note_read(transport, note);
+	transport->pending_ack_count = 0;
+	for (; pending != end; pending++)
+		pending_ack_read(transport, pending);
 }
 
 /* Frames of a burst mostly come from one peer, and the newest acknowledgement covers the others. */
-static void note_renew(struct note *known, const struct note *note)
+static void pending_ack_renew(struct pending_ack *known, const struct pending_ack *pending)
 {
-	if (!serial_before(note->ack, known->ack))
-		*known = *note;
+	if (!serial_before(pending->ack, known->ack))
+		*known = *pending;
 }
 
 bool acknowledgement_sack_impossible(const struct peer *peer, const struct frame_header *frame)
@@ -388,27 +391,27 @@ bool acknowledgement_sack_impossible(const struct peer *peer, const struct frame
 void acknowledgement_take(
 	struct transport *transport, struct peer *peer, const struct frame_header *frame)
 {
-	struct note *note = &transport->notes[transport->note_count];
+	struct pending_ack *pending = &transport->pending_acks[transport->pending_ack_count];
 
-	note->peer = peer;
-	note->ack = frame->ack;
-	note->echo = frame->echo;
-	note->delay = frame->delay;
-	note->credit = frame->credit;
-	note->marks = frame->marks;
-	note->sack = (frame->flags & FRAME_SACK) ? frame_sack(frame) : NULL;
-	if (!peer->flight || note->sack || sender_has_work(peer)) {
-		transport->note_count++;
+	pending->peer = peer;
+	pending->ack = frame->ack;
+	pending->echo = frame->echo;
+	pending->delay = frame->delay;
+	pending->credit = frame->credit;
+	pending->marks = frame->marks;
+	pending->sack = (frame->flags & FRAME_SACK) ? frame_sack(frame) : NULL;
+	if (!peer->flight || pending->sack || sender_has_work(peer)) {
+		transport->pending_ack_count++;
 		acknowledgement_settle(transport);
 		return;
 	}
-	if (transport->note_count > 0 && note[-1].peer == peer)
-		note_renew(note - 1, note);
+	if (transport->pending_ack_count > 0 && pending[-1].peer == peer)
+		pending_ack_renew(pending - 1, pending);
 	else
-		transport->note_count++;
+		transport->pending_ack_count++;
 	if (frame_type(frame) == FRAME_DATA)
 		acknowledgement_end(transport, peer, frame->ack);
-	if (transport->note_count == NOTES_MAX)
+	if (transport->pending_ack_count == PENDING_ACKS_MAX)
 		acknowledgement_settle(transport);
 }
 

@@ -29,11 +29,11 @@ static inline enum acknowledged acknowledgement_check(
 	return ACKNOWLEDGED_SENT;
 }
 
-/* Reads what a frame acknowledges, which is ACKNOWLEDGED_SENT, or notes it for
+/* Reads what a frame acknowledges, which is ACKNOWLEDGED_SENT, or leaves it pending for
  * acknowledgement_settle(). */
 void acknowledgement_take(
 	struct transport *transport, struct peer *peer, const struct frame_header *frame);
-/* Reads the acknowledgements that were put off. */
+/* Reads the pending acknowledgements. */
 void acknowledgement_settle(struct transport *transport);
 void acknowledgement_told(
 	struct transport *transport, struct peer *peer, const struct frame_header *frame);

@@ -28,7 +28,7 @@
  *     acknowledged yet, and once it was in flight when a retransmission timeout expired, or had to
  *     be made again. So peers that are silent hold no mbufs, however many they are: the first
  *     timeout takes them away. The exception is an outline that found no memory.
- * I3. Before quiet_until, a turn that takes no frame has nothing to do: nothing is ready, noted,
+ * I3. Before quiet_until, a turn that takes no frame has nothing to do: nothing is ready, pending,
  *     owed by then, waiting in a queue of this transport, and no timer is due. A poll core finds it
  *     so most of the time, by one comparison, which saves 2.2 to 6.4 % of the instructions of a
  *     put. transport_transmit() alone says so; whatever makes work for a turn from outside of it
@@ -57,11 +57,11 @@
 struct lease;
 struct neighbours;
 
-#define BURST_FRAMES  64u
-#define OUTBOX_FRAMES 64
-#define LOOP_FRAMES   512 /* frames from this process to itself */
-#define PONGS_MAX     16  /* echo answers in a turn */
-#define NOTES_MAX     16  /* acknowledgements put off, of different peers mostly */
+#define BURST_FRAMES     64u
+#define OUTBOX_FRAMES    64
+#define LOOP_FRAMES      512 /* frames from this process to itself */
+#define PONGS_MAX        16  /* echo answers in a turn */
+#define PENDING_ACKS_MAX 16  /* acknowledgements put off, of different peers mostly */
 
 #define CREDIT_MAX ((uint32_t)FRAME_WINDOW)
 /* between polls: a core so late kept frames waiting */
@@ -78,7 +78,7 @@ struct pong {
 };
 
 /* A frame's acknowledgement, until it is read. */
-struct note {
+struct pending_ack {
 	struct peer *peer;
 	const uint8_t *sack; /* the frame's bitmap: read at once; NULL: it has none */
 	uint32_t ack;
@@ -169,9 +169,9 @@ struct transport {
 	uint32_t ready_count;
 	struct link acks[ACK_LISTS];
 	uint32_t acks_owed; /* peers in them */
-	uint32_t note_count;
+	uint32_t pending_ack_count;
 	uint64_t ack_next; /* with acks_owed: no acknowledgement is due before */
-	struct note notes[NOTES_MAX];
+	struct pending_ack pending_acks[PENDING_ACKS_MAX];
 	struct messages refused; /* messages that could not even be queued */
 
 	struct rte_mbuf *burst[BURST_FRAMES];

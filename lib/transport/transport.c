@@ -251,7 +251,7 @@ unsigned transport_receive(struct transport *transport)
 	unsigned count;
 
 	owner_check(&transport->owner);
-	if (transport->note_count != 0)
+	if (transport->pending_ack_count != 0)
 		acknowledgement_settle(transport);
 	transport->polled = transport->now_received;
 	time_read(transport);
@@ -376,7 +376,7 @@ static __rte_noinline unsigned transmit_what_is_due(struct transport *transport)
 	transport->blocked = false;
 	if (transport_ready(transport))
 		left = transport_give(transport);
-	if (transport->note_count != 0)
+	if (transport->pending_ack_count != 0)
 		acknowledgement_settle(transport);
 	if (transport_is_due(transport))
 		transport_end(transport, left);
@@ -428,7 +428,7 @@ static uint64_t transport_due(const struct transport *transport)
 
 	due = RTE_MIN(due, names_deadline(transport));
 	if (transport->burst_count > 0 || transport->loop_head != transport->loop_tail ||
-		transport->refused.head || transport->note_count > 0)
+		transport->refused.head || transport->pending_ack_count > 0)
 		return 0;
 	if (transport->lent)
 		due = RTE_MIN(due, transport->now + LENT_LOOK);
@@ -460,7 +460,7 @@ bool transport_settled(const struct transport *transport)
 			return false;
 	return transport->messages == 0 && pool_taken(&transport->flight_pool) == 0 &&
 	       transport->outbox_count == 0 && transport->burst_count == 0 &&
-	       transport->note_count == 0 && transport->loop_head == transport->loop_tail;
+	       transport->pending_ack_count == 0 && transport->loop_head == transport->loop_tail;
 }
 
 /* --- end */
