@@ -31,7 +31,7 @@
 #include <base/lack.h>
 #include <base/log.h>
 #include <pmd-glue/glue.h>
-#include <pmd-glue/place.h>
+#include <pmd-glue/directory.h>
 #include <pmd-glue/shared.h>
 
 #define LINKS_MAX      1024u
@@ -55,7 +55,7 @@ struct half_open {
 struct rendezvous {
 	struct rendezvous *next; /* of this process's */
 	struct rendezvous_options options;
-	struct place place;
+	struct directory directory;
 	uint64_t incarnation;
 	int listener;
 	int set;
@@ -112,7 +112,7 @@ static void rendezvous_in_child(void)
 	for (struct rendezvous *rendezvous = opened; rendezvous; rendezvous = rendezvous->next) {
 		close_and_forget(&rendezvous->listener);
 		close_and_forget(&rendezvous->set);
-		place_close(&rendezvous->place);
+		directory_close(&rendezvous->directory);
 		for (unsigned n = 0; n < HALF_OPEN_MAX; n++)
 			close_and_forget(&rendezvous->half_open[n].socket);
 		for (unsigned n = 0; n < LINKS_MAX; n++)
@@ -165,7 +165,7 @@ static struct rendezvous_hello hello_make(
 		.version = RENDEZVOUS_VERSION,
 		.kind = kind,
 		.nid = rendezvous->options.nid,
-		.pid = rendezvous->place.pid,
+		.pid = rendezvous->directory.pid,
 		.frame_size = rendezvous->options.frame_size,
 		.pair_bytes = rendezvous->options.pair_bytes,
 		.incarnation = rendezvous->incarnation};
@@ -192,12 +192,12 @@ static bool peer_trusted(struct rendezvous *rendezvous, int socket, struct ucred
 	socklen_t size = sizeof(peer);
 	(void)getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &size);
 	*who = peer;
-	if (peer.uid == rendezvous->place.uid || peer.uid == 0)
+	if (peer.uid == rendezvous->directory.uid || peer.uid == 0)
 		return true;
 	complain(rendezvous, REFUSED_USER,
 		"node: system process %d of user %u in %s is refused, because this process is user "
 		"%u's: run both as one user",
-		peer.pid, peer.uid, rendezvous->place.path, rendezvous->place.uid);
+		peer.pid, peer.uid, rendezvous->directory.path, rendezvous->directory.uid);
 	return false;
 }
 
@@ -207,7 +207,7 @@ static bool hello_sizes(struct rendezvous *rendezvous, const struct rendezvous_h
 		complain(rendezvous, REFUSED_SIZE,
 			"node: process id %u in %s has frames of %u bytes and this process of %u, "
 			"so they cannot talk: give both the same PTL_MTU",
-			hello->pid, rendezvous->place.path, hello->frame_size,
+			hello->pid, rendezvous->directory.path, hello->frame_size,
 			rendezvous->options.frame_size);
 		return false;
 	}
@@ -215,8 +215,8 @@ static bool hello_sizes(struct rendezvous *rendezvous, const struct rendezvous_h
 		complain(rendezvous, REFUSED_VERSION,
 			"node: process id %u in %s shares %llu bytes and this process %zu, so they "
 			"cannot talk: run both with the same version of Postern",
-			hello->pid, rendezvous->place.path, (unsigned long long)hello->pair_bytes,
-			rendezvous->options.pair_bytes);
+			hello->pid, rendezvous->directory.path,
+			(unsigned long long)hello->pair_bytes, rendezvous->options.pair_bytes);
 		return false;
 	}
 	return true;
@@ -230,7 +230,7 @@ static bool parcel_fits(
 		complain(rendezvous, REFUSED_RESOURCES,
 			"node: a process waits in %s to be let in, but the descriptors that it "
 			"sends find no room here: %s",
-			rendezvous->place.path, lack_cure(EMFILE, ""));
+			rendezvous->directory.path, lack_cure(EMFILE, ""));
 		return false;
 	}
 	if (parcel->length < offsetof(struct rendezvous_hello, kind) ||
@@ -238,29 +238,30 @@ static bool parcel_fits(
 		complain(rendezvous, REFUSED_STRANGE,
 			"node: a program that does not speak as Postern does has connected in %s "
 			"and is refused: keep others out of this directory",
-			rendezvous->place.path);
+			rendezvous->directory.path);
 		return false;
 	}
 	if (hello->version != RENDEZVOUS_VERSION) {
 		complain(rendezvous, REFUSED_VERSION,
 			"node: a process in %s speaks version %u and this process version %u, so "
 			"they cannot talk: run both with the same version of Postern",
-			rendezvous->place.path, hello->version, RENDEZVOUS_VERSION);
+			rendezvous->directory.path, hello->version, RENDEZVOUS_VERSION);
 		return false;
 	}
 	if (parcel->length != sizeof(*hello) || hello->kind != kind || hello->incarnation == 0 ||
-		hello->pid == RENDEZVOUS_PID_ANY || hello->pid == rendezvous->place.pid) {
+		hello->pid == RENDEZVOUS_PID_ANY || hello->pid == rendezvous->directory.pid) {
 		complain(rendezvous, REFUSED_STRANGE,
 			"node: a process in %s that claims process id %u breaks the protocol and "
 			"is refused: keep programs other than Postern's out of this directory",
-			rendezvous->place.path, hello->pid);
+			rendezvous->directory.path, hello->pid);
 		return false;
 	}
 	if (hello->nid != rendezvous->options.nid) {
 		complain(rendezvous, REFUSED_NODE,
 			"node: process id %u in %s has node id %u and this process %u, so they "
 			"cannot talk: give both the same PTL_NID, or different names (node:NAME)",
-			hello->pid, rendezvous->place.path, hello->nid, rendezvous->options.nid);
+			hello->pid, rendezvous->directory.path, hello->nid,
+			rendezvous->options.nid);
 		return false;
 	}
 	return hello_sizes(rendezvous, hello);
@@ -327,7 +328,7 @@ static bool link_room(struct rendezvous *rendezvous)
 	complain(rendezvous, REFUSED_LINKS,
 		"node: this process has links to %u processes in %s, which is the most, and "
 		"refuses further ones",
-		LINKS_MAX, rendezvous->place.path);
+		LINKS_MAX, rendezvous->directory.path);
 	errno = EMFILE;
 	return false;
 }
@@ -456,7 +457,7 @@ static bool parcel_map(
 	complain(rendezvous, REFUSED_MEMORY,
 		"node: process id %u in %s shares memory that is unsealed, of another size or "
 		"cannot be mapped, and is refused: run both with the same version of Postern",
-		hello_of(parcel)->pid, rendezvous->place.path);
+		hello_of(parcel)->pid, rendezvous->directory.path);
 	return false;
 }
 
@@ -472,7 +473,7 @@ static bool newcomer_welcome(struct rendezvous *rendezvous, const struct rendezv
 		return true;
 	/* What it said before this HELLO, or before it ended, tells the two lives apart. */
 	ended = link_hear(rendezvous, link) == HEARD_END;
-	if (!link->answered && hello->pid < rendezvous->place.pid) {
+	if (!link->answered && hello->pid < rendezvous->directory.pid) {
 		*replaced = link;
 		return true;
 	}
@@ -604,7 +605,7 @@ static bool newcomers_accept(struct rendezvous *rendezvous)
 		if (socket < 0 && (errno == EMFILE || errno == ENFILE))
 			complain(rendezvous, REFUSED_RESOURCES,
 				"node: a process waits in %s to be let in: %s: %s",
-				rendezvous->place.path, strerror(errno),
+				rendezvous->directory.path, strerror(errno),
 				lack_cure(errno, "the whole machine has too many files open"));
 		if (socket < 0)
 			return errno == EAGAIN;
@@ -667,12 +668,12 @@ int rendezvous_set(const struct rendezvous *rendezvous)
 
 uint32_t rendezvous_pid(const struct rendezvous *rendezvous)
 {
-	return rendezvous->place.pid;
+	return rendezvous->directory.pid;
 }
 
 const char *rendezvous_path(const struct rendezvous *rendezvous)
 {
-	return rendezvous->place.path;
+	return rendezvous->directory.path;
 }
 
 const uint64_t *rendezvous_refused(const struct rendezvous *rendezvous)
@@ -683,12 +684,12 @@ const uint64_t *rendezvous_refused(const struct rendezvous *rendezvous)
 unsigned rendezvous_present(
 	const struct rendezvous *rendezvous, struct glue_process *processes, unsigned count)
 {
-	return place_present(&rendezvous->place, processes, count);
+	return directory_present(&rendezvous->directory, processes, count);
 }
 
 bool rendezvous_lacks(const struct rendezvous *rendezvous, uint32_t pid)
 {
-	return place_lacks(&rendezvous->place, pid);
+	return directory_lacks(&rendezvous->directory, pid);
 }
 
 /* Nothing but time is needed. */
@@ -736,11 +737,11 @@ static struct rendezvous_link *connect_link(
 
 struct rendezvous_link *rendezvous_connect(struct rendezvous *rendezvous, uint32_t pid)
 {
-	struct sockaddr_un address = place_address(&rendezvous->place, pid);
+	struct sockaddr_un address = directory_address(&rendezvous->directory, pid);
 	struct rendezvous_link *link = NULL;
 	struct ucred who;
 	int fd, error;
-	assert(pid != rendezvous->place.pid && !link_find(rendezvous, pid));
+	assert(pid != rendezvous->directory.pid && !link_find(rendezvous, pid));
 	if (!link_room(rendezvous))
 		return NULL;
 	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
@@ -756,7 +757,7 @@ struct rendezvous_link *rendezvous_connect(struct rendezvous *rendezvous, uint32
 	if (!connect_passes(error))
 		complain(rendezvous, REFUSED_RESOURCES,
 			"node: process id %u in %s cannot be reached: %s: %s", pid,
-			rendezvous->place.path, strerror(error),
+			rendezvous->directory.path, strerror(error),
 			lack_cure(error, "raise the limit of file sizes (ulimit -f), or end "
 					 "programs that use much memory"));
 	errno = error;
@@ -767,7 +768,8 @@ struct rendezvous_link *rendezvous_connect(struct rendezvous *rendezvous, uint32
 
 static bool listener_open(struct rendezvous *rendezvous)
 {
-	struct sockaddr_un address = place_address(&rendezvous->place, rendezvous->place.pid);
+	struct sockaddr_un address =
+		directory_address(&rendezvous->directory, rendezvous->directory.pid);
 	struct epoll_event event = {.events = EPOLLIN};
 	rendezvous->listener = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 	rendezvous->set = epoll_create1(EPOLL_CLOEXEC);
@@ -777,8 +779,8 @@ static bool listener_open(struct rendezvous *rendezvous)
 		listen(rendezvous->listener, BACKLOG) == 0 &&
 		epoll_ctl(rendezvous->set, EPOLL_CTL_ADD, rendezvous->listener, &event) == 0)
 		return true;
-	log_error("node: %s/%u cannot be listened at: %s: %s", rendezvous->place.path,
-		rendezvous->place.pid, strerror(errno),
+	log_error("node: %s/%u cannot be listened at: %s: %s", rendezvous->directory.path,
+		rendezvous->directory.pid, strerror(errno),
 		lack_cure(errno, "make room in that directory"));
 	return false;
 }
@@ -789,7 +791,7 @@ static struct rendezvous *rendezvous_make(const struct rendezvous_options *optio
 	if (!rendezvous)
 		return NULL;
 	rendezvous->options = *options;
-	rendezvous->place.directory = rendezvous->place.lock = -1;
+	rendezvous->directory.fd = rendezvous->directory.lock = -1;
 	rendezvous->listener = rendezvous->set = rendezvous->page_file = -1;
 	list_init(&rendezvous->news);
 	for (unsigned n = 0; n < HALF_OPEN_MAX; n++)
@@ -816,9 +818,9 @@ struct rendezvous *rendezvous_open(const struct rendezvous_options *options)
 		log_error("node: out of memory: %s", lack_memory());
 		return NULL;
 	}
-	if (place_open(&rendezvous->place, rendezvous->options.name,
+	if (directory_open(&rendezvous->directory, rendezvous->options.name,
 		    options->tell ? options->tell : log_error) &&
-		page_make(rendezvous) && place_take(&rendezvous->place, options->pid) &&
+		page_make(rendezvous) && directory_take(&rendezvous->directory, options->pid) &&
 		listener_open(rendezvous)) {
 		rendezvous->options.name = NULL; /* the caller's */
 		return rendezvous;
@@ -835,13 +837,13 @@ void rendezvous_close(struct rendezvous *rendezvous)
 	while (rendezvous->half_open_count > 0)
 		close_and_forget(&rendezvous->half_open[--rendezvous->half_open_count].socket);
 	if (rendezvous->listener >= 0)
-		place_leave(&rendezvous->place);
+		directory_leave(&rendezvous->directory);
 	if (rendezvous->options.passing)
-		place_discard(&rendezvous->place);
+		directory_discard(&rendezvous->directory);
 	close_and_forget(&rendezvous->listener);
 	close_and_forget(&rendezvous->set);
 	close_and_forget(&rendezvous->page_file);
-	place_close(&rendezvous->place);
+	directory_close(&rendezvous->directory);
 	if (rendezvous->word)
 		munmap((void *)(uintptr_t)rendezvous->word, shared_page_bytes());
 	rendezvous_remove(rendezvous);

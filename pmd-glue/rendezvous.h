@@ -4,7 +4,7 @@
  *
  * A rendezvous is a directory: $XDG_RUNTIME_DIR/postern/NAME, or /tmp/postern-UID/NAME if that
  * variable does not name a directory of this user. One that is not removed on purpose
- * (place_discard()) stays, with one file in it, because a container may have mounted it. Each
+ * (directory_discard()) stays, with one file in it, because a container may have mounted it. Each
  * process has its own process id in the rendezvous, and a socket of that name. A link joins two
  * processes: memory that one of them made and both have mapped, and a socket. The socket ends when
  * the other process ends or drops the link.
@@ -45,7 +45,7 @@
 #include <sys/types.h>
 
 #include <base/list.h>
-#include <pmd-glue/place.h>
+#include <pmd-glue/directory.h>
 
 #define RENDEZVOUS_PID_ANY UINT32_MAX
 /* Of the protocol, and of the layout of the memory that two processes share. */
@@ -90,9 +90,9 @@ struct rendezvous;
 struct rendezvous_options {
 	const char *name; /* NULL or "": "default" */
 	uint32_t nid;
-	place_tell *tell; /* why the directory cannot be had; NULL: log_error() */
-	bool passing;     /* the directory goes with the last process */
-	uint32_t pid;     /* RENDEZVOUS_PID_ANY: the system's, or a free one where that is taken */
+	directory_tell *tell; /* why the directory cannot be had; NULL: log_error() */
+	bool passing;         /* the directory goes with the last process */
+	uint32_t pid; /* RENDEZVOUS_PID_ANY: the system's, or a free one where that is taken */
 	/* These must be equal in all processes of a rendezvous. */
 	uint32_t frame_size; /* bytes */
 	size_t pair_bytes;   /* of a link's memory */

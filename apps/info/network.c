@@ -9,7 +9,7 @@
 #include <string.h>
 #include <time.h>
 
-#include <pmd-glue/place.h>
+#include <pmd-glue/directory.h>
 
 #include "../parse.h"
 #include "../path.h"
@@ -301,7 +301,7 @@ static char *path_quoted(const char *path, int length)
 }
 
 /* Other nodes that nobody is in: their directories lie beside that one's. */
-static void node_idle(struct doctor *doctor, struct place_survey *survey)
+static void node_idle(struct doctor *doctor, struct directory_survey *survey)
 {
 	char *base = path_quoted(survey->path, (int)(strrchr(survey->path, '/') - survey->path));
 	char *rest = survey->idle_names;
@@ -314,7 +314,7 @@ static void node_idle(struct doctor *doctor, struct place_survey *survey)
 }
 
 /* Files and names that killed processes, or others, have left. */
-static void node_leftovers(struct doctor *doctor, struct place_survey *survey)
+static void node_leftovers(struct doctor *doctor, struct directory_survey *survey)
 {
 	if (survey->dead > 0) {
 		doctor_find(doctor, LEVEL_OK,
@@ -336,7 +336,7 @@ static void node_leftovers(struct doctor *doctor, struct place_survey *survey)
 
 static void node_look(struct doctor *doctor, const struct doctor_interface *interface)
 {
-	struct place_survey survey;
+	struct directory_survey survey;
 
 	if (doctor->udp && !doctor->named) {
 		doctor->alone = true;
@@ -346,7 +346,7 @@ static void node_look(struct doctor *doctor, const struct doctor_interface *inte
 		doctor_mend(doctor, "export PTL_IFACE_NAME=eth1 # or another of postern-info's");
 		return;
 	}
-	if (place_survey(interface->device, &survey, node_tell)) {
+	if (directory_survey(interface->device, &survey, node_tell)) {
 		doctor_find(doctor, survey.displaced ? LEVEL_WARNING : LEVEL_OK,
 			"%s is user %u's, with %u processes in it%s", survey.path,
 			(unsigned)survey.uid, survey.living,

@@ -20,7 +20,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include <pmd-glue/place.h>
+#include <pmd-glue/directory.h>
 #include <postern.h>
 
 #include "../output.h"
@@ -381,7 +381,7 @@ int card_print(const struct options *options)
 	library_path(card.sockets, sizeof(card.sockets), "postern-perf-sockets");
 	cpus_choose(&card, options);
 	settings_choose();
-	place_remove_numbered(NODE); /* of runs that were killed */
+	directory_remove_numbered(NODE); /* of runs that were killed */
 	head_print(&card, load_now());
 	for (unsigned round = 0; round < card.rounds; round++)
 		for (unsigned i = 0; i < ROWS; i++)
@@ -389,7 +389,7 @@ int card_print(const struct options *options)
 				row_measure(&card, &rows[i], &card.figures[i]);
 	for (unsigned i = 0; i < ROWS; i++)
 		row_print(&rows[i], &card.figures[i]);
-	place_remove_numbered(NODE);
+	directory_remove_numbered(NODE);
 	printf("# load     %.2f after the last round\n"
 	       "# The ratio says how many times better Postern is. In the last row it is the "
 	       "bandwidth of messages relative to\n# that of bare frames on the same port.\n",

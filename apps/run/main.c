@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include <base/lack.h>
-#include <pmd-glue/place.h>
+#include <pmd-glue/directory.h>
 #include <postern.h>
 
 #include "../output.h"
@@ -244,8 +244,8 @@ int main(int count, char **words)
 	if (getenv("PTL_IFACE_NAME"))
 		return job_run(&options.job);
 	setenv("PTL_IFACE_NAME", port, 1);
-	place_remove_numbered(JOB_NODE); /* of those that were killed */
+	directory_remove_numbered(JOB_NODE); /* of those that were killed */
 	code = job_run(&options.job);
-	place_remove(name);
+	directory_remove(name);
 	return code;
 }

@@ -27,7 +27,7 @@
 #include <rte_lcore.h>
 
 #include <pmd-glue/eal.h>
-#include <pmd-glue/place.h>
+#include <pmd-glue/directory.h>
 #include <pmd-glue/pool.h>
 
 #include "rendezvous_rig.h"
@@ -243,7 +243,7 @@ static int case_closes_on_exec(void)
 			descriptor_is_fleeting(fd));
 	}
 	node->operations->close(node);
-	place_remove(name);
+	directory_remove(name);
 	return 0;
 }
 

@@ -8,7 +8,7 @@
 
 #include <pmd-glue/kinds.h>
 #include <pmd-glue/pair.h>
-#include <pmd-glue/place.h>
+#include <pmd-glue/directory.h>
 
 #define NAME_AT 20u /* where frames of these tests name their receiver */
 #define NID     7u
@@ -469,7 +469,7 @@ static int start(void **state)
 static int end(void **state)
 {
 	(void)state;
-	place_remove(name);
+	directory_remove(name);
 	return 0;
 }
 

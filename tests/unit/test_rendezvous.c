@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* test_rendezvous.c - tests of pmd-glue/rendezvous.c: rendezvous of one program, and of programs
- * that are killed. Covers: pmd-glue/rendezvous.c, pmd-glue/place.c, pmd-glue/shared.c. */
+ * that are killed. Covers: pmd-glue/rendezvous.c, pmd-glue/directory.c, pmd-glue/shared.c. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* place.h - the directory of a rendezvous: where the processes of one user find each other's
+/* directory.h - the directory of a rendezvous: where the processes of one user find each other's
  * sockets, and how each has a process id that no other one has. H1 of rendezvous.h. Called under
- * the front end's lock, but for place_address() and place_lacks(). */
-#ifndef PMD_GLUE_PLACE_H
-#define PMD_GLUE_PLACE_H
+ * the front end's lock, but for directory_address() and directory_lacks(). */
+#ifndef PMD_GLUE_DIRECTORY_H
+#define PMD_GLUE_DIRECTORY_H
 
 #include <limits.h>
 #include <stdbool.h>
@@ -12,13 +12,13 @@
 #include <sys/un.h>
 
 /* log_error(), or a function that keeps the line for later. */
-typedef void place_tell(const char *format, ...) __attribute__((format(printf, 1, 2)));
+typedef void directory_tell(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 struct glue_process;
 
-struct place {
-	place_tell *tell; /* why the directory cannot be had */
-	int directory;
+struct directory {
+	directory_tell *tell; /* why the directory cannot be had */
+	int fd;
 	int lock;
 	uint32_t pid;
 	uid_t uid;
@@ -26,32 +26,33 @@ struct place {
 	char path[PATH_MAX];
 };
 
-/* Enters the directory of that name ("" or NULL: "default"), which it makes if need be. place: to
- * be closed in any case. Returns false after a line through tell(). */
-bool place_open(struct place *place, const char *name, place_tell *tell);
+/* Enters the directory of that name ("" or NULL: "default"), which it makes if need be. directory:
+ * to be closed in any case. Returns false after a line through tell(). */
+bool directory_open(struct directory *directory, const char *name, directory_tell *tell);
 /* Takes a process id, or any (RENDEZVOUS_PID_ANY); then removes the sockets that dead processes
  * left. Returns false after an error line. */
-bool place_take(struct place *place, uint32_t pid);
+bool directory_take(struct directory *directory, uint32_t pid);
 /* Of a process's socket. */
-struct sockaddr_un place_address(const struct place *place, uint32_t pid);
+struct sockaddr_un directory_address(const struct directory *directory, uint32_t pid);
 /* rendezvous_present() of rendezvous.h; what has died and left its socket is no process. */
-unsigned place_present(const struct place *place, struct glue_process *processes, unsigned count);
+unsigned directory_present(
+	const struct directory *directory, struct glue_process *processes, unsigned count);
 /* Has certainly no process this process id now? The owner of the rendezvous asks. */
-bool place_lacks(const struct place *place, uint32_t pid);
+bool directory_lacks(const struct directory *directory, uint32_t pid);
 /* Removes this process's socket. */
-void place_leave(const struct place *place);
+void directory_leave(const struct directory *directory);
 /* Removes the directory, unless another process is in it; to be closed next. */
-void place_discard(struct place *place);
+void directory_discard(struct directory *directory);
 /* Gives the process id back, and closes all descriptors. */
-void place_close(struct place *place);
+void directory_close(struct directory *directory);
 
 /* Removes the directory of that name, unless a process is in it. */
-void place_remove(const char *name);
+void directory_remove(const char *name);
 /* The same for all whose names are `begin` and a number. */
-void place_remove_numbered(const char *begin);
+void directory_remove_numbered(const char *begin);
 
 /* What lies in a directory, and beside it. */
-struct place_survey {
+struct directory_survey {
 	char path[PATH_MAX];
 	uid_t uid;        /* whose it is */
 	bool displaced;   /* XDG_RUNTIME_DIR is set, but is no directory of this user */
@@ -63,6 +64,6 @@ struct place_survey {
 };
 /* Looks, and makes the directory if need be; removes nothing. The caller frees idle_names. Returns
  * false after a line through tell(). */
-bool place_survey(const char *name, struct place_survey *survey, place_tell *tell);
+bool directory_survey(const char *name, struct directory_survey *survey, directory_tell *tell);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* test_place.c - tests of pmd-glue/place.c: the directories of rendezvous, as rendezvous open
- * them. */
+/* test_directory.c - tests of pmd-glue/directory.c: the directories of rendezvous, as rendezvous
+ * open them. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -22,7 +22,7 @@
 #include <unistd.h>
 
 #include <base/log.h>
-#include <pmd-glue/place.h>
+#include <pmd-glue/directory.h>
 
 #include "rendezvous_rig.h"
 
@@ -88,7 +88,7 @@ static void rendezvous_open__reaches_long_paths(void **state)
 	rendezvous_close(b);
 }
 
-static void place_remove__removes_a_directory_that_nobody_is_in(void **state)
+static void directory_remove__removes_a_directory_that_nobody_is_in(void **state)
 {
 	struct rendezvous *rendezvous = rendezvous_at("job", 1);
 	char path[PATH_MAX];
@@ -103,12 +103,12 @@ static void place_remove__removes_a_directory_that_nobody_is_in(void **state)
 		_exit(rendezvous_at("job", 2) ? 0 : 1); /* leaves its socket behind */
 	assert_int_equal(waitpid(child, &dead, 0), child);
 	assert_int_equal(dead, 0);
-	place_remove("job");
+	directory_remove("job");
 	assert_int_equal(access(path, F_OK), 0);
 	rendezvous_close(rendezvous);
-	place_remove("job");
+	directory_remove("job");
 	assert_int_equal(access(path, F_OK), -1);
-	place_remove("job");
+	directory_remove("job");
 	assert_int_equal(access(path, F_OK), -1);
 }
 
@@ -144,7 +144,7 @@ static void rendezvous_lacks__a_process_that_is_not_in_the_directory(void **stat
 	rendezvous_close(a);
 }
 
-static void place_remove_numbered__leaves_what_is_in_use_or_named_otherwise(void **state)
+static void directory_remove_numbered__leaves_what_is_in_use_or_named_otherwise(void **state)
 {
 	static const char *const names[] = {"job-1", "job-22", "job-", "job-1x", "jobs-1"};
 	struct rendezvous *rendezvous = rendezvous_at("job-333", 1);
@@ -153,15 +153,15 @@ static void place_remove_numbered__leaves_what_is_in_use_or_named_otherwise(void
 	(void)state;
 	for (unsigned n = 0; n < 5; n++)
 		rendezvous_close(rendezvous_at(names[n], 1));
-	place_remove_numbered("job-");
+	directory_remove_numbered("job-");
 	for (unsigned n = 0; n < 5; n++) {
 		snprintf(path, sizeof(path), "%s/postern/%s", runtime, names[n]);
 		assert_int_equal(access(path, F_OK), n < 2 ? -1 : 0);
-		place_remove(names[n]);
+		directory_remove(names[n]);
 	}
 	assert_int_equal(access(rendezvous_path(rendezvous), F_OK), 0);
 	rendezvous_close(rendezvous);
-	place_remove_numbered("job-");
+	directory_remove_numbered("job-");
 	snprintf(path, sizeof(path), "%s/postern/job-333", runtime);
 	assert_int_equal(access(path, F_OK), -1);
 }
@@ -172,12 +172,12 @@ static void *remover_run(void *context)
 {
 	(void)context;
 	while (atomic_load(&removing))
-		place_remove("job");
+		directory_remove("job");
 	return NULL;
 }
 
 /* A newcomer that has entered the directory keeps it, or enters the next one. */
-static void place_remove__spares_a_newcomer(void **state)
+static void directory_remove__spares_a_newcomer(void **state)
 {
 	pthread_t remover;
 
@@ -193,18 +193,18 @@ static void place_remove__spares_a_newcomer(void **state)
 	}
 	atomic_store(&removing, false);
 	pthread_join(remover, NULL);
-	place_remove("job");
+	directory_remove("job");
 }
 
-static void place_survey__tells_the_living_from_the_dead(void **state)
+static void directory_survey__tells_the_living_from_the_dead(void **state)
 {
 	struct rendezvous *rendezvous = rendezvous_of(1);
-	struct place_survey survey;
+	struct directory_survey survey;
 	char path[128];
 	int fd;
 
 	(void)state;
-	assert_true(place_survey(NULL, &survey, log_error));
+	assert_true(directory_survey(NULL, &survey, log_error));
 	assert_string_equal(survey.path, rendezvous_path(rendezvous));
 	assert_int_equal(survey.uid, geteuid());
 	assert_int_equal(survey.living, 1);
@@ -216,9 +216,9 @@ static void place_survey__tells_the_living_from_the_dead(void **state)
 	snprintf(path, sizeof(path), "%.90s/letter", rendezvous_path(rendezvous));
 	fd = open(path, O_CREAT | O_WRONLY, 0600);
 	close(fd);
-	assert_true(place_survey("another", &survey, log_error));
+	assert_true(directory_survey("another", &survey, log_error));
 	assert_int_equal(survey.living + survey.dead + survey.strange + survey.idle, 0);
-	assert_true(place_survey(NULL, &survey, log_error));
+	assert_true(directory_survey(NULL, &survey, log_error));
 	assert_int_equal(survey.living, 1);
 	assert_int_equal(survey.dead, 1);
 	assert_int_equal(survey.strange, 1);
@@ -226,9 +226,9 @@ static void place_survey__tells_the_living_from_the_dead(void **state)
 	assert_string_equal(survey.idle_names, "another\n");
 	free(survey.idle_names);
 	assert_int_equal(unlink(path), 0);
-	place_remove("another");
+	directory_remove("another");
 	rendezvous_close(rendezvous);
-	assert_false(place_survey("a/b", &survey, log_error));
+	assert_false(directory_survey("a/b", &survey, log_error));
 }
 
 static void rendezvous_open__goes_to_tmp_otherwise(void **state)
@@ -253,11 +253,11 @@ int main(void)
 		CASE(rendezvous_open__refuses_a_wrong_name),
 		CASE(rendezvous_open__refuses_a_directory_that_is_not_its_own),
 		CASE(rendezvous_open__reaches_long_paths),
-		CASE(place_remove__removes_a_directory_that_nobody_is_in),
+		CASE(directory_remove__removes_a_directory_that_nobody_is_in),
 		CASE(rendezvous_lacks__a_process_that_is_not_in_the_directory),
-		CASE(place_remove_numbered__leaves_what_is_in_use_or_named_otherwise),
-		CASE(place_remove__spares_a_newcomer),
-		CASE(place_survey__tells_the_living_from_the_dead),
+		CASE(directory_remove_numbered__leaves_what_is_in_use_or_named_otherwise),
+		CASE(directory_remove__spares_a_newcomer),
+		CASE(directory_survey__tells_the_living_from_the_dead),
 		CASE(rendezvous_open__goes_to_tmp_otherwise),
 	};
 
