@@ -50,12 +50,13 @@
 #define WAKES_AT_ONCE 64u
 
 struct client_port {
-	struct port port;            /* first: a port is a client port */
-	struct client_port *next;    /* of this process's */
-	struct rendezvous_link link; /* for wake-ups; its socket is -1 while posternd is away */
-	struct pair *pair;           /* NULL: posternd has not answered */
-	void *memory;                /* of the pair that is to be */
-	int set;                     /* holds the socket */
+	struct port port;         /* first: a port is a client port */
+	struct client_port *next; /* of this process's */
+	struct rendezvous_connection
+		connection; /* for wake-ups; its socket is -1 while posternd is away */
+	struct pair *pair;  /* NULL: posternd has not answered */
+	void *memory;       /* of the pair that is to be */
+	int set;            /* holds the socket */
 	int page_file;
 	_Atomic uint32_t *word; /* in this process's page */
 	unsigned calls;         /* since the last look at the time */
@@ -101,9 +102,9 @@ static void client_ports_after_fork(void)
 static void client_ports_in_child(void)
 {
 	for (struct client_port *client = client_ports; client; client = client->next) {
-		if (client->link.socket >= 0)
-			close(client->link.socket);
-		client->link.socket = -1;
+		if (client->connection.socket >= 0)
+			close(client->connection.socket);
+		client->connection.socket = -1;
 	}
 	client_ports = NULL;
 	pthread_mutex_unlock(&client_ports_lock);
@@ -145,14 +146,14 @@ static void client_port_leave(struct client_port *client)
 {
 	struct pair_counters own;
 
-	if (client->link.socket >= 0) {
-		(void)epoll_ctl(client->set, EPOLL_CTL_DEL, client->link.socket, NULL);
-		close(client->link.socket);
+	if (client->connection.socket >= 0) {
+		(void)epoll_ctl(client->set, EPOLL_CTL_DEL, client->connection.socket, NULL);
+		close(client->connection.socket);
 	}
-	client->link.socket = -1;
-	if (client->link.asleep)
-		munmap((void *)(uintptr_t)client->link.asleep, shared_page_bytes());
-	client->link.asleep = NULL;
+	client->connection.socket = -1;
+	if (client->connection.asleep)
+		munmap((void *)(uintptr_t)client->connection.asleep, shared_page_bytes());
+	client->connection.asleep = NULL;
 	if (client->pair) {
 		own = pair_count(client->pair);
 		client->counters.errors += own.errors;
@@ -228,7 +229,8 @@ static bool client_port_hello(struct client_port *client)
 	if (fds[1] >= 0 && fcntl(fds[1], F_ADD_SEALS, SHARED_SEALS) == 0)
 		client->memory = shared_map(fds[1], pair_bytes(), PROT_READ | PROT_WRITE);
 	if (client->memory)
-		sent = parcel_send(client->link.socket, &hello, sizeof(hello), fds, RTE_DIM(fds));
+		sent = parcel_send(
+			client->connection.socket, &hello, sizeof(hello), fds, RTE_DIM(fds));
 	error = errno;
 	if (fds[1] >= 0)
 		close(fds[1]);
@@ -242,10 +244,10 @@ static bool client_port_call(struct client_port *client, bool wait)
 	struct epoll_event event = {.events = EPOLLIN};
 	int error;
 
-	client->link = (struct rendezvous_link){
-		.socket = client_port_connect(client, wait), .cheap = client->link.cheap};
-	if (client->link.socket >= 0 &&
-		epoll_ctl(client->set, EPOLL_CTL_ADD, client->link.socket, &event) == 0 &&
+	client->connection = (struct rendezvous_connection){
+		.socket = client_port_connect(client, wait), .cheap = client->connection.cheap};
+	if (client->connection.socket >= 0 &&
+		epoll_ctl(client->set, EPOLL_CTL_ADD, client->connection.socket, &event) == 0 &&
 		client_port_hello(client)) {
 		client->deadline = glue_now(NULL) + ANSWER_TIME;
 		return true;
@@ -273,11 +275,11 @@ static const struct client_answer *answer_of(const struct parcel *parcel)
 static bool client_port_enter(
 	struct client_port *client, const struct client_answer *answer, const struct parcel *parcel)
 {
-	client->link.asleep =
+	client->connection.asleep =
 		shared_accept(parcel->fds[0], shared_page_bytes(), SHARED_PAGE_SEALS, PROT_READ);
-	if (!client->link.asleep)
+	if (!client->connection.asleep)
 		return false;
-	client->link.answered = true;
+	client->connection.answered = true;
 	client->pair = pair_open(client->memory, 0, client->port.pool, answer->frame_size, NULL);
 	client->memory = NULL;
 	client->stalled = 0;
@@ -324,12 +326,12 @@ static void client_port_hear(struct client_port *client)
 
 	if (client->pair) {
 		for (unsigned n = 0; n < WAKES_AT_ONCE && length > 0; n++)
-			length = recv(client->link.socket, &byte, sizeof(byte), MSG_DONTWAIT);
+			length = recv(client->connection.socket, &byte, sizeof(byte), MSG_DONTWAIT);
 		if (length == 0 || (length < 0 && errno != EAGAIN && errno != EINTR))
 			client_port_leave(client);
 		return;
 	}
-	heard = parcel_receive(&parcel, client->link.socket, 1);
+	heard = parcel_receive(&parcel, client->connection.socket, 1);
 	if (heard == HEARD_MESSAGE)
 		client_port_answered(client, &parcel);
 	else if (heard == HEARD_END || glue_now(NULL) > client->deadline)
@@ -345,7 +347,7 @@ static void client_port_tick(struct client_port *client)
 	if (now < client->tick)
 		return;
 	client->tick = now + TICK;
-	if (client->link.socket >= 0)
+	if (client->connection.socket >= 0)
 		client_port_hear(client);
 	else if (now >= client->deadline)
 		(void)client_port_call(client, false);
@@ -392,7 +394,7 @@ static uint16_t client_port_transmit(struct port *port, struct rte_mbuf **frames
 		put = pair_transmit(client->pair, frames, count);
 		if (put > 0)
 			client->stalled = 0;
-		rendezvous_wake(&client->link);
+		rendezvous_wake(&client->connection);
 		if (put == count || (pair_sound(client->pair) && !client_port_stalled(client)))
 			return put;
 	}
@@ -470,11 +472,11 @@ static const struct port_operations client_port_operations = {
 /* Waits for the first answer. Returns false after an error line. */
 static bool answer_wait(struct client_port *client, struct parcel *parcel)
 {
-	struct pollfd one = {.fd = client->link.socket, .events = POLLIN};
+	struct pollfd one = {.fd = client->connection.socket, .events = POLLIN};
 
 	*parcel = (struct parcel){.length = 0};
 	if (poll(&one, 1, (int)(ANSWER_TIME / MILLISECOND)) == 1 &&
-		parcel_receive(parcel, client->link.socket, 1) == HEARD_MESSAGE)
+		parcel_receive(parcel, client->connection.socket, 1) == HEARD_MESSAGE)
 		return true;
 	log_error("%s: posternd does not answer: systemctl status 'postern-node@*' says whether it "
 		  "is well; start it again",
@@ -596,8 +598,8 @@ static struct client_port *client_port_make(const char *name, uint32_t pid)
 	client->port.attested = true;
 	snprintf(client->port.name, sizeof(client->port.name), "%s", name);
 	client->pid = pid;
-	client->page_file = client->link.socket = -1;
-	client->link.cheap =
+	client->page_file = client->connection.socket = -1;
+	client->connection.cheap =
 		syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED, 0, 0) == 0;
 	client->set = epoll_create1(EPOLL_CLOEXEC);
 	if (client->set >= 0 && client_ports_add(client))

@@ -44,7 +44,7 @@ struct client *client_find(struct clients *clients, uint32_t pid)
 {
 	struct client *client = *bucket_of(clients, pid);
 
-	while (client && client->link.pid != pid)
+	while (client && client->connection.pid != pid)
 		client = client->next;
 	return client;
 }
@@ -189,7 +189,7 @@ static void socket_close(const struct clients *clients, int socket)
 void client_end(struct clients *clients, struct client *client)
 {
 	struct user *user = client->user;
-	struct client **at = bucket_of(clients, client->link.pid);
+	struct client **at = bucket_of(clients, client->connection.pid);
 
 	while (*at != client)
 		at = &(*at)->next;
@@ -200,8 +200,8 @@ void client_end(struct clients *clients, struct client *client)
 	user_swap(user, client->at, --user->count);
 	if (user->count == 0)
 		user_forget(clients, user);
-	socket_close(clients, client->link.socket);
-	munmap((void *)(uintptr_t)client->link.asleep, shared_page_bytes());
+	socket_close(clients, client->connection.socket);
+	munmap((void *)(uintptr_t)client->connection.asleep, shared_page_bytes());
 	pair_close(client->pair);
 	free(client);
 	clients->count--;
@@ -244,7 +244,7 @@ bool client_hear(struct client *client)
 	ssize_t length = 1;
 
 	for (unsigned n = 0; n < WAKES_AT_ONCE && length > 0; n++)
-		length = recv(client->link.socket, &byte, sizeof(byte), MSG_DONTWAIT);
+		length = recv(client->connection.socket, &byte, sizeof(byte), MSG_DONTWAIT);
 	return length == 0 || (length < 0 && errno != EAGAIN && errno != EINTR);
 }
 
@@ -322,7 +322,7 @@ static enum client_verdict client_open(struct clients *clients, struct client *c
 	const struct parcel *parcel, const struct ucred *who, uint32_t pid)
 {
 	struct epoll_event event = {.events = EPOLLIN, .data.ptr = client};
-	struct rendezvous_link *link = &client->link;
+	struct rendezvous_connection *connection = &client->connection;
 	void *page =
 		shared_accept(parcel->fds[0], shared_page_bytes(), SHARED_PAGE_SEALS, PROT_READ);
 	void *memory =
@@ -335,10 +335,10 @@ static enum client_verdict client_open(struct clients *clients, struct client *c
 		.vlan = clients->options->vlan};
 	memcpy(client->identity.address, clients->options->port->address,
 		sizeof(client->identity.address));
-	*link = (struct rendezvous_link){.asleep = page,
+	*connection = (struct rendezvous_connection){.asleep = page,
 		.cheap = clients->cheap,
 		.answered = true,
-		.socket = link->socket,
+		.socket = connection->socket,
 		.pid = pid,
 		.uid = who->uid,
 		.process = who->pid};
@@ -350,9 +350,10 @@ static enum client_verdict client_open(struct clients *clients, struct client *c
 	if (client->pair) {
 		pair_set_whole(client->pair);
 		memory = NULL;
-		if ((epoll_ctl(clients->set, EPOLL_CTL_MOD, link->socket, &event) == 0 ||
-			    epoll_ctl(clients->set, EPOLL_CTL_ADD, link->socket, &event) == 0) &&
-			answer_send(clients, link->socket, CLIENT_WELCOME, &client->identity))
+		if ((epoll_ctl(clients->set, EPOLL_CTL_MOD, connection->socket, &event) == 0 ||
+			    epoll_ctl(clients->set, EPOLL_CTL_ADD, connection->socket, &event) ==
+				    0) &&
+			answer_send(clients, connection->socket, CLIENT_WELCOME, &client->identity))
 			return CLIENT_WELCOME;
 		pair_close(client->pair);
 	}
@@ -389,7 +390,7 @@ static enum client_verdict client_enter(
 		free(client);
 		return CLIENT_RESOURCES;
 	}
-	client->link.socket = socket;
+	client->connection.socket = socket;
 	verdict = client_open(clients, client, parcel, who, pid);
 	if (verdict != CLIENT_WELCOME) {
 		if (user->count == 0)

@@ -40,7 +40,7 @@ struct user;
 
 /* A process. */
 struct client {
-	struct rendezvous_link link; /* who it is, and for wake-ups */
+	struct rendezvous_connection connection; /* who it is, and for wake-ups */
 	struct pair *pair;
 	struct user *user;
 	struct client *next; /* in its bucket */

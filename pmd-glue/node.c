@@ -79,10 +79,10 @@ static const uint8_t node_prefix[] = {0x02, 'P'};
 /* Another process. */
 struct node_peer {
 	uint32_t pid;
-	bool heard;                   /* frames have passed since the last tick */
-	uint64_t stalled;             /* since when it has taken nothing; 0: it has */
-	uint64_t dropped;             /* frames that it did not take (I2) */
-	struct rendezvous_link *link; /* NULL: the process has ended (I1) */
+	bool heard;                               /* frames have passed since the last tick */
+	uint64_t stalled;                         /* since when it has taken nothing; 0: it has */
+	uint64_t dropped;                         /* frames that it did not take (I2) */
+	struct rendezvous_connection *connection; /* NULL: the process has ended (I1) */
 	struct pair *pair;
 	struct node_peer *next; /* in its bucket */
 };
@@ -142,39 +142,39 @@ static void members_swap(struct node *node, unsigned a, unsigned b)
 	node->peers[b] = kept;
 }
 
-/* This process's end of the memory of a link. NULL: out of memory. */
-static struct pair *node_pair(struct node *node, struct rendezvous_link *link)
+/* This process's end of the memory of a connection. NULL: out of memory. */
+static struct pair *node_pair(struct node *node, struct rendezvous_connection *connection)
 {
-	struct pair *pair = pair_open(
-		link->memory, link->end, node->port.pool, node->port.frame_size, &node->budget);
+	struct pair *pair = pair_open(connection->memory, connection->end, node->port.pool,
+		node->port.frame_size, &node->budget);
 
 	if (pair)
 		return pair;
 	log_warning("%s: there is no memory for frames of process id %u, which will not arrive: "
 		    "%s",
-		node->port.name, link->pid, lack_memory());
-	munmap(link->memory, pair_bytes());
+		node->port.name, connection->pid, lack_memory());
+	munmap(connection->memory, pair_bytes());
 	return NULL;
 }
 
-/* Makes a peer of a link. NULL: there is no memory, and the link is gone. */
-static struct node_peer *peer_add(struct node *node, struct rendezvous_link *link)
+/* Makes a peer of a connection. NULL: there is no memory, and the connection is gone. */
+static struct node_peer *peer_add(struct node *node, struct rendezvous_connection *connection)
 {
-	struct node_peer **bucket = bucket_of(node, link->pid);
+	struct node_peer **bucket = bucket_of(node, connection->pid);
 	struct node_peer *peer = node->count < NODE_MEMBERS ? calloc(1, sizeof(*peer)) : NULL;
-	struct pair *pair = node_pair(node, link);
+	struct pair *pair = node_pair(node, connection);
 
 	if (!peer || !pair) {
 		if (pair)
 			pair_close(pair);
-		rendezvous_drop(node->rendezvous, link);
+		rendezvous_drop(node->rendezvous, connection);
 		free(peer);
 		return NULL;
 	}
-	link->context = peer;
+	connection->context = peer;
 	peer->pair = pair;
-	peer->link = link;
-	peer->pid = link->pid;
+	peer->connection = connection;
+	peer->pid = connection->pid;
 	peer->heard = true;
 	peer->next = *bucket;
 	*bucket = peer;
@@ -192,8 +192,8 @@ static void peer_end(struct node *node, struct node_peer *peer)
 	while (*at != peer)
 		at = &(*at)->next;
 	*at = peer->next;
-	rendezvous_drop(node->rendezvous, peer->link);
-	peer->link = NULL;
+	rendezvous_drop(node->rendezvous, peer->connection);
+	peer->connection = NULL;
 	cancel_release(cancel);
 }
 
@@ -225,7 +225,7 @@ static void peer_remove(struct node *node, unsigned at)
 /* Both processes have connected to each other, and the other's pair stays. */
 static void peer_replace(struct node *node, struct node_peer *peer)
 {
-	struct pair *pair = node_pair(node, peer->link);
+	struct pair *pair = node_pair(node, peer->connection);
 
 	if (!pair) {
 		peer_end(node, peer);
@@ -234,7 +234,7 @@ static void peer_replace(struct node *node, struct node_peer *peer)
 	pair_move(peer->pair, pair);
 	pair_close(peer->pair);
 	peer->pair = pair;
-	rendezvous_wake(peer->link);
+	rendezvous_wake(peer->connection);
 }
 
 static void absence_note(struct node *node, uint32_t pid, uint64_t time)
@@ -242,28 +242,28 @@ static void absence_note(struct node *node, uint32_t pid, uint64_t time)
 	node->absences[pid % ABSENCES] = (struct absence){pid, glue_now(NULL) + time};
 }
 
-/* A process that has refused a link, because it has frames of another size, is reached by the
+/* A process that has refused a connection, because it has frames of another size, is reached by the
  * uplink. */
-static void link_ended(struct node *node, struct rendezvous_link *link)
+static void connection_ended(struct node *node, struct rendezvous_connection *connection)
 {
-	if (!link->answered)
-		absence_note(node, link->pid, REFUSED_TIME);
-	peer_end(node, link->context);
+	if (!connection->answered)
+		absence_note(node, connection->pid, REFUSED_TIME);
+	peer_end(node, connection->context);
 }
 
 static void node_turn(struct node *node)
 {
-	struct rendezvous_link *link;
+	struct rendezvous_connection *connection;
 	enum rendezvous_event event;
 	const int cancel = cancel_hold(); /* I5 */
 
-	while (rendezvous_turn(node->rendezvous, &link, &event)) {
+	while (rendezvous_turn(node->rendezvous, &connection, &event)) {
 		if (event == RENDEZVOUS_CAME)
-			(void)peer_add(node, link);
+			(void)peer_add(node, connection);
 		else if (event == RENDEZVOUS_REPLACED)
-			peer_replace(node, link->context);
+			peer_replace(node, connection->context);
 		else if (event == RENDEZVOUS_ENDED)
-			link_ended(node, link);
+			connection_ended(node, connection);
 	}
 	cancel_release(cancel);
 }
@@ -360,11 +360,11 @@ static bool pid_absent(const struct node *node, uint32_t pid)
 static struct node_peer *peer_meet(struct node *node, uint32_t pid)
 {
 	const int cancel = cancel_hold(); /* I5 */
-	struct rendezvous_link *link = rendezvous_connect(node->rendezvous, pid);
-	struct node_peer *peer = link ? peer_add(node, link) : NULL;
+	struct rendezvous_connection *connection = rendezvous_connect(node->rendezvous, pid);
+	struct node_peer *peer = connection ? peer_add(node, connection) : NULL;
 
 	cancel_release(cancel);
-	if (!link)
+	if (!connection)
 		absence_note(node, pid, TICK);
 	return peer;
 }
@@ -399,7 +399,7 @@ static unsigned peer_send(
 	peer->heard = true;
 	if (put > 0)
 		peer->stalled = 0;
-	rendezvous_wake(peer->link);
+	rendezvous_wake(peer->connection);
 	if (put == count || !peer_stalled(peer))
 		return put;
 	node->counters.missed += count - put;
@@ -451,12 +451,12 @@ static __rte_noinline void peer_leave(struct node *node, unsigned at)
 {
 	struct node_peer *peer = node->peers[at];
 
-	if (peer->link) {
+	if (peer->connection) {
 		if (node->broken++ == 0)
 			log_warning("%s: process id %u of uid %u has broken the rules of the "
 				    "memory that it shares with this one, which drops it: restart "
 				    "it",
-				node->port.name, peer->pid, (unsigned)peer->link->uid);
+				node->port.name, peer->pid, (unsigned)peer->connection->uid);
 		node->counters.errors++;
 		peer_end(node, peer);
 	}
@@ -473,7 +473,7 @@ static inline unsigned peer_receive(
 	*stays = true;
 	if (taken > 0) {
 		peer->heard = true;
-	} else if (unlikely(!peer->link || !pair_sound(peer->pair))) {
+	} else if (unlikely(!peer->connection || !pair_sound(peer->pair))) {
 		peer_leave(node, at);
 		*stays = false;
 	}
@@ -508,7 +508,7 @@ static uint16_t node_receive_cold(
 		if (node->hot + node->cold >= node->count)
 			node->cold = 0;
 		at = node->hot + node->cold;
-		if (node->peers[at]->link && !pair_waits(node->peers[at]->pair)) {
+		if (node->peers[at]->connection && !pair_waits(node->peers[at]->pair)) {
 			node->cold++;
 			continue;
 		}
@@ -730,7 +730,7 @@ static void node_close(struct port *port)
 	struct node *node = (struct node *)port;
 
 	while (node->count > 0) {
-		if (node->peers[node->count - 1]->link)
+		if (node->peers[node->count - 1]->connection)
 			peer_end(node, node->peers[node->count - 1]);
 		peer_remove(node, node->count - 1);
 	}
@@ -822,7 +822,7 @@ bool glue_node_pair(struct port *port, uint32_t pid, struct glue_pair *descripti
 	if (!peer)
 		return false;
 	counters = pair_count(peer->pair);
-	*description = (struct glue_pair){.process = (uint32_t)peer->link->process,
+	*description = (struct glue_pair){.process = (uint32_t)peer->connection->process,
 		.cpu = pair_cpu(peer->pair),
 		.frames_sent = counters.sent,
 		.frames_received = counters.received,
@@ -831,8 +831,8 @@ bool glue_node_pair(struct port *port, uint32_t pid, struct glue_pair *descripti
 		.bytes_received = counters.bytes_received,
 		.full = counters.full,
 		.dropped = peer->dropped,
-		.wakes_sent = peer->link->wakes_sent,
-		.wakes_received = peer->link->wakes_received,
+		.wakes_sent = peer->connection->wakes_sent,
+		.wakes_received = peer->connection->wakes_received,
 		.memory = counters.memory};
 	for (unsigned n = 0; n < node->hot && !description->hot; n++)
 		description->hot = node->peers[n] == peer;

@@ -34,15 +34,15 @@
 #include <pmd-glue/directory.h>
 #include <pmd-glue/shared.h>
 
-#define LINKS_MAX      1024u
-#define HALF_OPEN_MAX  16u
-#define HALF_OPEN_TIME SECOND
-#define BACKLOG        256
+#define CONNECTIONS_MAX 1024u
+#define HALF_OPEN_MAX   16u
+#define HALF_OPEN_TIME  SECOND
+#define BACKLOG         256
 /* In one series of rendezvous_turn(). */
 #define EVENTS_AT_ONCE  64
 #define ACCEPTS_AT_ONCE 16u
 #define VAIN_AT_ONCE    4u  /* of these, connections that are refused, or have said nothing yet */
-#define WAKES_AT_ONCE   64u /* of one link */
+#define WAKES_AT_ONCE   64u /* of one connection */
 
 static_assert(sizeof(struct rendezvous_hello) <= PARCEL_BYTES, "a parcel holds it");
 
@@ -64,14 +64,14 @@ struct rendezvous {
 	bool looked; /* in this series of rendezvous_turn() */
 	uint64_t refused[REFUSALS];
 	_Atomic uint32_t *word; /* in this process's page */
-	struct link news;       /* links with events to report */
+	struct link news;       /* connections with events to report */
 	unsigned half_open_count;
-	unsigned link_count;
+	unsigned connection_count;
 	struct half_open half_open[HALF_OPEN_MAX]; /* the oldest first */
-	struct rendezvous_link *links[LINKS_MAX];
-	/* Of the links, again: a child made by fork() while the owner was at work must not follow
-	 * pointers. */
-	int sockets[LINKS_MAX];
+	struct rendezvous_connection *connections[CONNECTIONS_MAX];
+	/* Of the connections, again: a child made by fork() while the owner was at work must not
+	 * follow pointers. */
+	int sockets[CONNECTIONS_MAX];
 };
 
 /* A process that has not answered wants to be woken. */
@@ -115,7 +115,7 @@ static void rendezvous_in_child(void)
 		directory_close(&rendezvous->directory);
 		for (unsigned n = 0; n < HALF_OPEN_MAX; n++)
 			close_and_forget(&rendezvous->half_open[n].socket);
-		for (unsigned n = 0; n < LINKS_MAX; n++)
+		for (unsigned n = 0; n < CONNECTIONS_MAX; n++)
 			close_and_forget(&rendezvous->sockets[n]);
 	}
 	opened = NULL;
@@ -267,12 +267,12 @@ static bool parcel_fits(
 	return hello_sizes(rendezvous, hello);
 }
 
-/* --- links --- */
+/* --- connections --- */
 
 static bool socket_watch(
-	const struct rendezvous *rendezvous, int socket, struct rendezvous_link *link)
+	const struct rendezvous *rendezvous, int socket, struct rendezvous_connection *connection)
 {
-	struct epoll_event event = {.events = EPOLLIN, .data.ptr = link};
+	struct epoll_event event = {.events = EPOLLIN, .data.ptr = connection};
 	return epoll_ctl(rendezvous->set, EPOLL_CTL_ADD, socket, &event) == 0 ||
 	       (errno == EEXIST && epoll_ctl(rendezvous->set, EPOLL_CTL_MOD, socket, &event) == 0);
 }
@@ -285,120 +285,125 @@ static void socket_close(const struct rendezvous *rendezvous, int *socket)
 	close_and_forget(socket);
 }
 
-static void link_report(
-	struct rendezvous *rendezvous, struct rendezvous_link *link, enum rendezvous_event event)
+static void connection_report(struct rendezvous *rendezvous,
+	struct rendezvous_connection *connection, enum rendezvous_event event)
 {
-	link->news |= 1u << event;
-	if (!link_listed(&link->listed))
-		list_append(&rendezvous->news, &link->listed);
+	connection->news |= 1u << event;
+	if (!link_listed(&connection->listed))
+		list_append(&rendezvous->news, &connection->listed);
 }
 
-static void link_hang_up(struct rendezvous *rendezvous, struct rendezvous_link *link)
+static void connection_hang_up(
+	struct rendezvous *rendezvous, struct rendezvous_connection *connection)
 {
-	socket_close(rendezvous, &link->socket);
-	rendezvous->sockets[link->slot] = -1;
+	socket_close(rendezvous, &connection->socket);
+	rendezvous->sockets[connection->slot] = -1;
 }
 
-static void link_end(struct rendezvous *rendezvous, struct rendezvous_link *link)
+static void connection_end(struct rendezvous *rendezvous, struct rendezvous_connection *connection)
 {
-	link_hang_up(rendezvous, link);
-	link_report(rendezvous, link, RENDEZVOUS_ENDED);
+	connection_hang_up(rendezvous, connection);
+	connection_report(rendezvous, connection, RENDEZVOUS_ENDED);
 }
 
-static void page_unmap(struct rendezvous_link *link)
+static void page_unmap(struct rendezvous_connection *connection)
 {
-	if (link->asleep != &unanswered)
-		munmap((void *)(uintptr_t)link->asleep, shared_page_bytes());
-	link->asleep = &unanswered;
+	if (connection->asleep != &unanswered)
+		munmap((void *)(uintptr_t)connection->asleep, shared_page_bytes());
+	connection->asleep = &unanswered;
 }
 
-/* The link that lives. */
-static struct rendezvous_link *link_find(const struct rendezvous *rendezvous, uint32_t pid)
+/* The connection that lives. */
+static struct rendezvous_connection *connection_find(
+	const struct rendezvous *rendezvous, uint32_t pid)
 {
-	for (unsigned n = 0; n < rendezvous->link_count; n++)
-		if (rendezvous->links[n]->pid == pid && rendezvous->links[n]->socket >= 0)
-			return rendezvous->links[n];
+	for (unsigned n = 0; n < rendezvous->connection_count; n++)
+		if (rendezvous->connections[n]->pid == pid &&
+			rendezvous->connections[n]->socket >= 0)
+			return rendezvous->connections[n];
 	return NULL;
 }
 
-static bool link_room(struct rendezvous *rendezvous)
+static bool connection_room(struct rendezvous *rendezvous)
 {
-	if (rendezvous->link_count < LINKS_MAX)
+	if (rendezvous->connection_count < CONNECTIONS_MAX)
 		return true;
-	complain(rendezvous, REFUSED_LINKS,
-		"node: this process has links to %u processes in %s, which is the most, and "
+	complain(rendezvous, REFUSED_CONNECTIONS,
+		"node: this process has connections to %u processes in %s, which is the most, and "
 		"refuses further ones",
-		LINKS_MAX, rendezvous->directory.path);
+		CONNECTIONS_MAX, rendezvous->directory.path);
 	errno = EMFILE;
 	return false;
 }
 
-/* A link without a socket. */
-static struct rendezvous_link *link_make(struct rendezvous *rendezvous, uint32_t pid)
+/* A connection without a socket. */
+static struct rendezvous_connection *connection_make(struct rendezvous *rendezvous, uint32_t pid)
 {
-	struct rendezvous_link *link = calloc(1, sizeof(*link));
-	if (!link)
+	struct rendezvous_connection *connection = calloc(1, sizeof(*connection));
+	if (!connection)
 		return NULL;
-	link->asleep = &unanswered;
-	link->cheap = rendezvous->cheap;
-	link->pid = pid;
-	link->socket = -1;
-	link->slot = rendezvous->link_count++;
-	rendezvous->links[link->slot] = link;
-	return link;
+	connection->asleep = &unanswered;
+	connection->cheap = rendezvous->cheap;
+	connection->pid = pid;
+	connection->socket = -1;
+	connection->slot = rendezvous->connection_count++;
+	rendezvous->connections[connection->slot] = connection;
+	return connection;
 }
 
-/* Gives a link a socket, instead of the one that it may have. */
-static bool link_join(struct rendezvous *rendezvous, struct rendezvous_link *link, int socket)
+/* Gives a connection a socket, instead of the one that it may have. */
+static bool connection_join(
+	struct rendezvous *rendezvous, struct rendezvous_connection *connection, int socket)
 {
-	if (!socket_watch(rendezvous, socket, link))
+	if (!socket_watch(rendezvous, socket, connection))
 		return false;
-	socket_close(rendezvous, &link->socket);
-	link->socket = socket;
-	rendezvous->sockets[link->slot] = socket;
+	socket_close(rendezvous, &connection->socket);
+	connection->socket = socket;
+	rendezvous->sockets[connection->slot] = socket;
 	return true;
 }
 
-void rendezvous_drop(struct rendezvous *rendezvous, struct rendezvous_link *link)
+void rendezvous_drop(struct rendezvous *rendezvous, struct rendezvous_connection *connection)
 {
-	struct rendezvous_link *last = rendezvous->links[rendezvous->link_count - 1];
-	link_hang_up(rendezvous, link);
-	if (link_listed(&link->listed))
-		link_remove(&link->listed);
-	page_unmap(link);
-	rendezvous->links[link->slot] = last;
-	rendezvous->sockets[link->slot] = last->socket;
-	last->slot = link->slot;
-	rendezvous->sockets[--rendezvous->link_count] = -1;
-	free(link);
+	struct rendezvous_connection *last =
+		rendezvous->connections[rendezvous->connection_count - 1];
+	connection_hang_up(rendezvous, connection);
+	if (link_listed(&connection->listed))
+		link_remove(&connection->listed);
+	page_unmap(connection);
+	rendezvous->connections[connection->slot] = last;
+	rendezvous->sockets[connection->slot] = last->socket;
+	last->slot = connection->slot;
+	rendezvous->sockets[--rendezvous->connection_count] = -1;
+	free(connection);
 }
 
 /* The acceptor has told its page. */
-static bool link_answered(
-	struct rendezvous *rendezvous, struct rendezvous_link *link, const struct parcel *parcel)
+static bool connection_answered(struct rendezvous *rendezvous,
+	struct rendezvous_connection *connection, const struct parcel *parcel)
 {
 	void *page;
 	if (!parcel_fits(rendezvous, parcel, RENDEZVOUS_ANSWER) ||
-		hello_of(parcel)->pid != link->pid)
+		hello_of(parcel)->pid != connection->pid)
 		return false;
 	page = shared_accept(parcel->fds[0], shared_page_bytes(), SHARED_PAGE_SEALS, PROT_READ);
 	if (!page)
 		return false;
-	link->asleep = page;
-	link->incarnation = hello_of(parcel)->incarnation;
-	link->answered = true;
-	link_report(rendezvous, link, RENDEZVOUS_ANSWERED);
+	connection->asleep = page;
+	connection->incarnation = hello_of(parcel)->incarnation;
+	connection->answered = true;
+	connection_report(rendezvous, connection, RENDEZVOUS_ANSWERED);
 	return true;
 }
 
 /* Takes wake-ups off a socket. Descriptors that came with them are closed by the kernel. */
-static enum heard wakes_take(struct rendezvous_link *link)
+static enum heard wakes_take(struct rendezvous_connection *connection)
 {
 	char byte;
 	ssize_t length = 1;
 	for (unsigned n = 0; n < WAKES_AT_ONCE && length > 0; n++) {
-		length = recv(link->socket, &byte, sizeof(byte), MSG_DONTWAIT);
-		link->wakes_received += length > 0;
+		length = recv(connection->socket, &byte, sizeof(byte), MSG_DONTWAIT);
+		connection->wakes_received += length > 0;
 	}
 	if (length < 0 && (errno == EAGAIN || errno == EINTR))
 		return HEARD_NOTHING;
@@ -406,29 +411,30 @@ static enum heard wakes_take(struct rendezvous_link *link)
 }
 
 /* What the other process has said. HEARD_END: it says no more. */
-static enum heard link_hear(struct rendezvous *rendezvous, struct rendezvous_link *link)
+static enum heard connection_hear(
+	struct rendezvous *rendezvous, struct rendezvous_connection *connection)
 {
 	struct parcel parcel;
 	enum heard heard;
 	bool good;
-	if (link->answered)
-		return wakes_take(link);
-	heard = parcel_receive(&parcel, link->socket, 1);
+	if (connection->answered)
+		return wakes_take(connection);
+	heard = parcel_receive(&parcel, connection->socket, 1);
 	if (heard != HEARD_MESSAGE)
 		return heard;
-	good = link_answered(rendezvous, link, &parcel);
+	good = connection_answered(rendezvous, connection, &parcel);
 	parcel_close(&parcel);
-	return good ? wakes_take(link) : HEARD_END;
+	return good ? wakes_take(connection) : HEARD_END;
 }
 
-void rendezvous_call(struct rendezvous_link *link, uint32_t asleep)
+void rendezvous_call(struct rendezvous_connection *connection, uint32_t asleep)
 {
 	const int cancel = cancel_hold();
-	ssize_t sent = send(link->socket, "", 1, MSG_DONTWAIT | MSG_NOSIGNAL);
+	ssize_t sent = send(connection->socket, "", 1, MSG_DONTWAIT | MSG_NOSIGNAL);
 	/* A full socket wakes as well as one more message would. */
-	if (link->answered && (sent == 1 || errno == EAGAIN))
-		link->woken = asleep;
-	link->wakes_sent += sent == 1;
+	if (connection->answered && (sent == 1 || errno == EAGAIN))
+		connection->woken = asleep;
+	connection->wakes_sent += sent == 1;
 	cancel_release(cancel);
 }
 
@@ -461,56 +467,57 @@ static bool parcel_map(
 	return false;
 }
 
-/* H4, by an earlier link to the same process id: may the newcomer come in? *replaced: the earlier
- * link, if it was this process's and is given up. */
+/* H4, by an earlier connection to the same process id: may the newcomer come in? *replaced: the
+ * earlier connection, if it was this process's and is given up. */
 static bool newcomer_welcome(struct rendezvous *rendezvous, const struct rendezvous_hello *hello,
-	struct rendezvous_link **replaced)
+	struct rendezvous_connection **replaced)
 {
-	struct rendezvous_link *link = link_find(rendezvous, hello->pid);
+	struct rendezvous_connection *connection = connection_find(rendezvous, hello->pid);
 	bool ended;
 	*replaced = NULL;
-	if (!link)
+	if (!connection)
 		return true;
 	/* What it said before this HELLO, or before it ended, tells the two lives apart. */
-	ended = link_hear(rendezvous, link) == HEARD_END;
-	if (!link->answered && hello->pid < rendezvous->directory.pid) {
-		*replaced = link;
+	ended = connection_hear(rendezvous, connection) == HEARD_END;
+	if (!connection->answered && hello->pid < rendezvous->directory.pid) {
+		*replaced = connection;
 		return true;
 	}
 	/* Sent before the other process had seen this one's connection. */
-	if (!ended && (!link->answered || link->incarnation == hello->incarnation))
+	if (!ended && (!connection->answered || connection->incarnation == hello->incarnation))
 		return false;
-	link_end(rendezvous, link);
+	connection_end(rendezvous, connection);
 	return true;
 }
 
-/* Makes a link of a newcomer's socket; false: it is refused. */
+/* Makes a connection of a newcomer's socket; false: it is refused. */
 static bool newcomer_enter(struct rendezvous *rendezvous, int socket, const struct parcel *parcel,
 	const struct ucred *who)
 {
 	struct accepted accepted;
-	struct rendezvous_link *link, *replaced;
+	struct rendezvous_connection *connection, *replaced;
 	if (!newcomer_welcome(rendezvous, hello_of(parcel), &replaced) ||
-		(!replaced && !link_room(rendezvous)) || !parcel_map(rendezvous, parcel, &accepted))
+		(!replaced && !connection_room(rendezvous)) ||
+		!parcel_map(rendezvous, parcel, &accepted))
 		return false;
-	link = replaced ? replaced : link_make(rendezvous, hello_of(parcel)->pid);
-	if (!link || !hello_send(rendezvous, socket, RENDEZVOUS_ANSWER, -1) ||
-		!link_join(rendezvous, link, socket)) {
+	connection = replaced ? replaced : connection_make(rendezvous, hello_of(parcel)->pid);
+	if (!connection || !hello_send(rendezvous, socket, RENDEZVOUS_ANSWER, -1) ||
+		!connection_join(rendezvous, connection, socket)) {
 		munmap(accepted.page, shared_page_bytes());
 		munmap(accepted.memory, rendezvous->options.pair_bytes);
-		if (link && !replaced)
-			rendezvous_drop(rendezvous, link);
+		if (connection && !replaced)
+			rendezvous_drop(rendezvous, connection);
 		return false;
 	}
-	page_unmap(link);
-	link->asleep = accepted.page;
-	link->memory = accepted.memory;
-	link->incarnation = hello_of(parcel)->incarnation;
-	link->uid = who->uid;
-	link->process = who->pid;
-	link->end = 1;
-	link->answered = true;
-	link_report(rendezvous, link, replaced ? RENDEZVOUS_REPLACED : RENDEZVOUS_CAME);
+	page_unmap(connection);
+	connection->asleep = accepted.page;
+	connection->memory = accepted.memory;
+	connection->incarnation = hello_of(parcel)->incarnation;
+	connection->uid = who->uid;
+	connection->process = who->pid;
+	connection->end = 1;
+	connection->answered = true;
+	connection_report(rendezvous, connection, replaced ? RENDEZVOUS_REPLACED : RENDEZVOUS_CAME);
 	return true;
 }
 
@@ -527,7 +534,7 @@ static void refusal_explain(struct rendezvous *rendezvous, int socket)
 
 enum newcomer {
 	NEWCOMER_WAITS, /* it has said nothing yet */
-	NEWCOMER_IN,    /* it has become a link */
+	NEWCOMER_IN,    /* it has become a connection */
 	NEWCOMER_OUT,   /* it is refused, and its socket closed */
 };
 
@@ -620,7 +627,8 @@ static bool newcomers_accept(struct rendezvous *rendezvous)
 /* --- what the owner calls --- */
 
 /* A process that refuses this one's connection because of its own (H4) has connected before it
- * refuses. So the end of an unanswered link counts only when all newcomers have been heard. */
+ * refuses. So the end of an unanswered connection counts only when all newcomers have been
+ * heard. */
 static void rendezvous_look(struct rendezvous *rendezvous)
 {
 	struct epoll_event events[EVENTS_AT_ONCE];
@@ -631,15 +639,16 @@ static void rendezvous_look(struct rendezvous *rendezvous)
 	half_open_look(rendezvous);
 	emptied = newcomers_accept(rendezvous);
 	for (int n = 0; n < count; n++) {
-		struct rendezvous_link *link = events[n].data.ptr;
-		if (link && link->socket >= 0 && link_hear(rendezvous, link) == HEARD_END &&
-			(link->answered || emptied))
-			link_end(rendezvous, link);
+		struct rendezvous_connection *connection = events[n].data.ptr;
+		if (connection && connection->socket >= 0 &&
+			connection_hear(rendezvous, connection) == HEARD_END &&
+			(connection->answered || emptied))
+			connection_end(rendezvous, connection);
 	}
 }
 
-bool rendezvous_turn(
-	struct rendezvous *rendezvous, struct rendezvous_link **link, enum rendezvous_event *event)
+bool rendezvous_turn(struct rendezvous *rendezvous, struct rendezvous_connection **connection,
+	enum rendezvous_event *event)
 {
 	if (atomic_load_explicit(rendezvous->word, memory_order_relaxed) % 2 != 0)
 		return false;
@@ -648,11 +657,11 @@ bool rendezvous_turn(
 	rendezvous->looked = !list_empty(&rendezvous->news);
 	if (list_empty(&rendezvous->news))
 		return false;
-	*link = link_entry(rendezvous->news.next, struct rendezvous_link, listed);
-	*event = (enum rendezvous_event)__builtin_ctz((*link)->news);
-	(*link)->news &= (*link)->news - 1;
-	if ((*link)->news == 0)
-		link_remove(&(*link)->listed);
+	*connection = link_entry(rendezvous->news.next, struct rendezvous_connection, listed);
+	*event = (enum rendezvous_event)__builtin_ctz((*connection)->news);
+	(*connection)->news &= (*connection)->news - 1;
+	if ((*connection)->news == 0)
+		link_remove(&(*connection)->listed);
 	return true;
 }
 
@@ -699,8 +708,8 @@ static bool connect_passes(int error)
 	       error == ETOOMANYREFS || error == ECONNRESET || error == EPIPE;
 }
 
-/* The memory of a new link, mapped, and its file. */
-static void *link_memory(const struct rendezvous *rendezvous, int *file)
+/* The memory of a new connection, mapped, and its file. */
+static void *connection_memory(const struct rendezvous *rendezvous, int *file)
 {
 	void *memory = NULL;
 	*file = shared_file(rendezvous->options.pair_bytes, rendezvous->options.touched);
@@ -709,25 +718,25 @@ static void *link_memory(const struct rendezvous *rendezvous, int *file)
 	return memory;
 }
 
-static struct rendezvous_link *connect_link(
+static struct rendezvous_connection *connect_link(
 	struct rendezvous *rendezvous, uint32_t pid, int socket, const struct ucred *who)
 {
-	struct rendezvous_link *link = NULL;
+	struct rendezvous_connection *connection = NULL;
 	int file, error;
-	void *memory = link_memory(rendezvous, &file);
+	void *memory = connection_memory(rendezvous, &file);
 	if (memory)
-		link = link_make(rendezvous, pid);
-	if (link && hello_send(rendezvous, socket, RENDEZVOUS_HELLO, file) &&
-		link_join(rendezvous, link, socket)) {
-		link->uid = who->uid;
-		link->process = who->pid;
-		link->memory = memory;
+		connection = connection_make(rendezvous, pid);
+	if (connection && hello_send(rendezvous, socket, RENDEZVOUS_HELLO, file) &&
+		connection_join(rendezvous, connection, socket)) {
+		connection->uid = who->uid;
+		connection->process = who->pid;
+		connection->memory = memory;
 		close(file);
-		return link;
+		return connection;
 	}
 	error = errno;
-	if (link)
-		rendezvous_drop(rendezvous, link);
+	if (connection)
+		rendezvous_drop(rendezvous, connection);
 	if (memory)
 		munmap(memory, rendezvous->options.pair_bytes);
 	close_and_forget(&file);
@@ -735,23 +744,23 @@ static struct rendezvous_link *connect_link(
 	return NULL;
 }
 
-struct rendezvous_link *rendezvous_connect(struct rendezvous *rendezvous, uint32_t pid)
+struct rendezvous_connection *rendezvous_connect(struct rendezvous *rendezvous, uint32_t pid)
 {
 	struct sockaddr_un address = directory_address(&rendezvous->directory, pid);
-	struct rendezvous_link *link = NULL;
+	struct rendezvous_connection *connection = NULL;
 	struct ucred who;
 	int fd, error;
-	assert(pid != rendezvous->directory.pid && !link_find(rendezvous, pid));
-	if (!link_room(rendezvous))
+	assert(pid != rendezvous->directory.pid && !connection_find(rendezvous, pid));
+	if (!connection_room(rendezvous))
 		return NULL;
 	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 	if (fd >= 0 && connect(fd, (const struct sockaddr *)&address, sizeof(address)) == 0) {
 		errno = EACCES;
 		if (peer_trusted(rendezvous, fd, &who))
-			link = connect_link(rendezvous, pid, fd, &who);
+			connection = connect_link(rendezvous, pid, fd, &who);
 	}
-	if (link)
-		return link;
+	if (connection)
+		return connection;
 	error = errno;
 	close_and_forget(&fd);
 	if (!connect_passes(error))
@@ -796,7 +805,7 @@ static struct rendezvous *rendezvous_make(const struct rendezvous_options *optio
 	list_init(&rendezvous->news);
 	for (unsigned n = 0; n < HALF_OPEN_MAX; n++)
 		rendezvous->half_open[n].socket = -1;
-	for (unsigned n = 0; n < LINKS_MAX; n++)
+	for (unsigned n = 0; n < CONNECTIONS_MAX; n++)
 		rendezvous->sockets[n] = -1;
 	/* H5: this process may be a sender. */
 	rendezvous->cheap =
@@ -832,8 +841,9 @@ struct rendezvous *rendezvous_open(const struct rendezvous_options *options)
 /* The lock is the last to go: until then nobody else binds a socket of this name. */
 void rendezvous_close(struct rendezvous *rendezvous)
 {
-	while (rendezvous->link_count > 0)
-		rendezvous_drop(rendezvous, rendezvous->links[rendezvous->link_count - 1]);
+	while (rendezvous->connection_count > 0)
+		rendezvous_drop(
+			rendezvous, rendezvous->connections[rendezvous->connection_count - 1]);
 	while (rendezvous->half_open_count > 0)
 		close_and_forget(&rendezvous->half_open[--rendezvous->half_open_count].socket);
 	if (rendezvous->listener >= 0)

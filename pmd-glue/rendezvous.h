@@ -5,9 +5,9 @@
  * A rendezvous is a directory: $XDG_RUNTIME_DIR/postern/NAME, or /tmp/postern-UID/NAME if that
  * variable does not name a directory of this user. One that is not removed on purpose
  * (directory_discard()) stays, with one file in it, because a container may have mounted it. Each
- * process has its own process id in the rendezvous, and a socket of that name. A link joins two
- * processes: memory that one of them made and both have mapped, and a socket. The socket ends when
- * the other process ends or drops the link.
+ * process has its own process id in the rendezvous, and a socket of that name. A connection joins
+ * two processes: memory that one of them made and both have mapped, and a socket. The socket ends
+ * when the other process ends or drops the connection.
  *
  * The rendezvous knows nothing of what passes through the memory. rendezvous_open() and
  * rendezvous_close() are called under the front end's lock, all other functions by the owner, one
@@ -21,17 +21,17 @@
  *     Its memory must have the agreed size and seals, so that nobody can truncate it under a
  *     reader. A refused process sees the end of its socket, behind an answer if its sizes or its
  *     version do not fit. A counter counts each reason, and the log has one line for each.
- * H3. The maker of a link may use the memory at once. Until the link is answered, each
+ * H3. The maker of a connection may use the memory at once. Until the connection is answered, each
  *     rendezvous_wake() wakes the other process, so it overlooks nothing that was published before
  *     its answer.
- * H4. If two processes connect to each other at the same time, the link of the process with the
- *     lower id stays. The other process moves to that link (RENDEZVOUS_REPLACED).
+ * H4. If two processes connect to each other at the same time, the connection of the process with
+ *     the lower id stays. The other process moves to that connection (RENDEZVOUS_REPLACED).
  * H5. A sleeper changes its word and then looks at its memory; a sender publishes and then looks at
  *     the word. The sleeper has the kernel make a fence on all CPUs (membarrier), so the sender
  *     needs only a compiler barrier.
- * H6. A wake-up is a message on the link's socket, because another process that shares an eventfd
- *     can make writes to it block. The value of the sleeper's word differs from sleep to sleep, and
- *     a sender sends one message for each value.
+ * H6. A wake-up is a message on the connection's socket, because another process that shares an
+ *     eventfd can make writes to it block. The value of the sleeper's word differs from sleep to
+ *     sleep, and a sender sends one message for each value.
  * H7. A child process keeps none of the descriptors, not even a child made by fork(): otherwise its
  *     parent would seem to live on after its end.
  */
@@ -73,10 +73,11 @@ struct rendezvous_hello {
 	X(REFUSED_VERSION, "other_version") /* of the protocol, or of the memory's layout */       \
 	X(REFUSED_NODE, "other_nid")                                                               \
 	X(REFUSED_SIZE, "other_mtu")                                                               \
-	X(REFUSED_MEMORY, "bad_memory")        /* unsealed, of another size, or not mappable */    \
-	X(REFUSED_LINKS, "too_many_processes") /* this process has all the links it can have */    \
-	X(REFUSED_RESOURCES, "no_resources")   /* no descriptor or no memory */                    \
-	X(REFUSED_SILENT, "silent")            /* it connected and said nothing, or left */
+	X(REFUSED_MEMORY, "bad_memory") /* unsealed, of another size, or not mappable */           \
+	X(REFUSED_CONNECTIONS,                                                                     \
+		"too_many_processes") /* this process has all the connections it can have */       \
+	X(REFUSED_RESOURCES, "no_resources") /* no descriptor or no memory */                      \
+	X(REFUSED_SILENT, "silent")          /* it connected and said nothing, or left */
 
 enum rendezvous_refusal {
 #define X(constant, name) constant,
@@ -95,20 +96,20 @@ struct rendezvous_options {
 	uint32_t pid; /* RENDEZVOUS_PID_ANY: the system's, or a free one where that is taken */
 	/* These must be equal in all processes of a rendezvous. */
 	uint32_t frame_size; /* bytes */
-	size_t pair_bytes;   /* of a link's memory */
-	/* The first bytes of a link's memory, which are allocated when it is made. An end of the
-	 * link has others allocated before it writes to them (MADV_POPULATE_WRITE). */
+	size_t pair_bytes;   /* of a connection's memory */
+	/* The first bytes of a connection's memory, which are allocated when it is made. An end of
+	 * the connection has others allocated before it writes to them (MADV_POPULATE_WRITE). */
 	size_t touched;
 };
 
-struct rendezvous_link {
+struct rendezvous_connection {
 	/* What rendezvous_wake() reads. */
 	const _Atomic uint32_t *asleep; /* the other process's word, odd: it sleeps */
 	uint32_t woken;                 /* the word's value at the last wake-up */
 	bool cheap;                     /* H5 */
-	bool answered;                  /* of a link that this process made, H3; else true */
+	bool answered;                  /* of a connection that this process made, H3; else true */
 	uint8_t end;                    /* 0: this process made the memory; 1: the other one did */
-	int socket;                     /* the rendezvous's; -1: the link has ended */
+	int socket;                     /* the rendezvous's; -1: the connection has ended */
 	/* pair_bytes, zero at first. The caller unmaps it, also what RENDEZVOUS_REPLACED
 	 * replaces. */
 	void *memory;
@@ -126,20 +127,21 @@ struct rendezvous_link {
 };
 
 enum rendezvous_event {
-	RENDEZVOUS_CAME,     /* another process made this link */
-	RENDEZVOUS_ANSWERED, /* the other process has accepted a link of this one's */
-	/* This process's unanswered link was given up for the other one's (H4). The link has other
-	 * memory now, and its end is 1. The other process has read nothing of the old memory. */
+	RENDEZVOUS_CAME,     /* another process made this connection */
+	RENDEZVOUS_ANSWERED, /* the other process has accepted a connection of this one's */
+	/* This process's unanswered connection was given up for the other one's (H4). The
+	 * connection has other memory now, and its end is 1. The other process has read nothing of
+	 * the old memory. */
 	RENDEZVOUS_REPLACED,
-	/* The other process has ended, or dropped the link; what it published is still in the
-	 * memory. If the link was not answered, the other process may also live and have refused
-	 * it. The link stays until the caller drops it. */
+	/* The other process has ended, or dropped the connection; what it published is still in the
+	 * memory. If the connection was not answered, the other process may also live and have
+	 * refused it. The connection stays until the caller drops it. */
 	RENDEZVOUS_ENDED,
 };
 
 /* NULL after an error line. */
 struct rendezvous *rendezvous_open(const struct rendezvous_options *options);
-/* Ends and frees all links. */
+/* Ends and frees all connections. */
 void rendezvous_close(struct rendezvous *rendezvous);
 uint32_t rendezvous_pid(const struct rendezvous *rendezvous);
 const char *rendezvous_path(const struct rendezvous *rendezvous); /* of its directory */
@@ -163,16 +165,16 @@ int rendezvous_set(const struct rendezvous *rendezvous);
  * series looks at a bounded number of messages. After RENDEZVOUS_CAME, RENDEZVOUS_ANSWERED and
  * RENDEZVOUS_REPLACED the owner looks into the memory. During a sleep the function reports
  * nothing. */
-bool rendezvous_turn(
-	struct rendezvous *rendezvous, struct rendezvous_link **link, enum rendezvous_event *event);
+bool rendezvous_turn(struct rendezvous *rendezvous, struct rendezvous_connection **connection,
+	enum rendezvous_event *event);
 
-/* Makes a link to another process, to which there is none. Returns NULL if it cannot: errno is
- * ENOENT or ECONNREFUSED if no such process is there; EAGAIN, ETOOMANYREFS, ECONNRESET or EPIPE if
- * a later attempt may succeed; otherwise the log has a line. */
-struct rendezvous_link *rendezvous_connect(struct rendezvous *rendezvous, uint32_t pid);
+/* Makes a connection to another process, to which there is none. Returns NULL if it cannot: errno
+ * is ENOENT or ECONNREFUSED if no such process is there; EAGAIN, ETOOMANYREFS, ECONNRESET or EPIPE
+ * if a later attempt may succeed; otherwise the log has a line. */
+struct rendezvous_connection *rendezvous_connect(struct rendezvous *rendezvous, uint32_t pid);
 
-/* Ends and frees a link; its memory stays mapped. */
-void rendezvous_drop(struct rendezvous *rendezvous, struct rendezvous_link *link);
+/* Ends and frees a connection; its memory stays mapped. */
+void rendezvous_drop(struct rendezvous *rendezvous, struct rendezvous_connection *connection);
 
 /* With asleep true, rendezvous_wake() in other processes makes rendezvous_set() readable from now
  * on, and the owner looks at all its memory once more before it sleeps. Returns false if the kernel
@@ -180,20 +182,20 @@ void rendezvous_drop(struct rendezvous *rendezvous, struct rendezvous_link *link
  * asleep false the owner looks by itself again, and calls rendezvous_turn(); returns true. */
 bool rendezvous_sleep(struct rendezvous *rendezvous, bool asleep);
 
-void rendezvous_call(struct rendezvous_link *link, uint32_t asleep);
+void rendezvous_call(struct rendezvous_connection *connection, uint32_t asleep);
 
-/* After something was published in the link's memory. */
-static inline void rendezvous_wake(struct rendezvous_link *link)
+/* After something was published in the connection's memory. */
+static inline void rendezvous_wake(struct rendezvous_connection *connection)
 {
 	uint32_t asleep;
 
-	if (link->cheap)
+	if (connection->cheap)
 		atomic_signal_fence(memory_order_seq_cst);
 	else
 		atomic_thread_fence(memory_order_seq_cst);
-	asleep = atomic_load_explicit(link->asleep, memory_order_relaxed);
-	if (asleep % 2 != 0 && asleep != link->woken)
-		rendezvous_call(link, asleep);
+	asleep = atomic_load_explicit(connection->asleep, memory_order_relaxed);
+	if (asleep % 2 != 0 && asleep != connection->woken)
+		rendezvous_call(connection, asleep);
 }
 
 #endif

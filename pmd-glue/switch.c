@@ -160,7 +160,7 @@ static void client_give(struct switch_state *state, struct client *client, struc
 		pair_transmit(client->pair, &frame, 1) == 1) {
 		if (sender && !own)
 			sender->asked++;
-		rendezvous_wake(&client->link);
+		rendezvous_wake(&client->connection);
 		return;
 	}
 	client->full++;
@@ -312,7 +312,7 @@ static void switch_forward(
 		if (verdict != SWITCH_NAME) /* W2 */
 			user_offends(state, client->user);
 	} else if (!frame_target(state, frame, false, &pid)) {
-		frame_hold(state, frame, client->link.uid);
+		frame_hold(state, frame, client->connection.uid);
 	} else if ((other = client_find(&state->clients, pid))) {
 		state->count.between++;
 		client_give(state, other, frame, client);
@@ -320,7 +320,7 @@ static void switch_forward(
 		answer = farewell_make(state, frame, pid);
 		if (answer)
 			client_give(state, client, answer, client);
-		frame_hold(state, frame, client->link.uid); /* W5 */
+		frame_hold(state, frame, client->connection.uid); /* W5 */
 	}
 }
 
@@ -345,7 +345,7 @@ static unsigned user_forward(struct switch_state *state, struct user *user)
 		state->count.broken++;
 		log_info("%s: process id %u of user %u has broken the rules of its memory and is "
 			 "dropped",
-			state->options.name, client->link.pid, client->link.uid);
+			state->options.name, client->connection.pid, client->connection.uid);
 		client_end(&state->clients, client);
 		break; /* the user may have gone with it */
 	}
@@ -432,9 +432,9 @@ static void look_answer(struct switch_state *state, struct look *look)
 				continue;
 			own = pair_count(client->pair);
 			look->processes[look->found++] =
-				(struct switch_process){.pid = client->link.pid,
-					.uid = client->link.uid,
-					.process = client->link.process,
+				(struct switch_process){.pid = client->connection.pid,
+					.uid = client->connection.uid,
+					.process = client->connection.process,
 					.sent = own.received,
 					.received = own.sent,
 					.dropped = client->dropped,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* fuzz_rendezvous.c - a rendezvous, into whose socket other programs of the user say what the input
  * has: HELLO with any bytes, and with descriptors of any kind, in any order, from several clients.
- * The links that come of it have mapped memory and a trusted name, and all descriptors are closed
- * in the end.
+ * The connections that come of it have mapped memory and a trusted name, and all descriptors are
+ * closed in the end.
  *
  * The input is steps: a byte that says what, and for a message one that says which descriptors, one
  * for its length, and changes of its bytes, each a place and a value, until a place beyond it.
@@ -20,12 +20,12 @@
 
 #include "fuzz.h"
 
-#define CLIENTS    6u
-#define PAIR_BYTES ((size_t)16384)
-#define FRAME      1514u
-#define OWN_PID    50u
-#define MESSAGE    64u
-#define LINKS      16u
+#define CLIENTS     6u
+#define PAIR_BYTES  ((size_t)16384)
+#define FRAME       1514u
+#define OWN_PID     50u
+#define MESSAGE     64u
+#define CONNECTIONS 16u
 
 enum { STEP_CONNECT, STEP_CLOSE, STEP_SAY, STEP_WAKE, STEP_TURN, STEP_DROP, STEPS };
 /* What goes along with a message. */
@@ -149,49 +149,49 @@ static void client_say(int client, unsigned number, struct script *script)
 struct world {
 	struct rendezvous *rendezvous;
 	int clients[CLIENTS];
-	struct rendezvous_link *links[LINKS];
+	struct rendezvous_connection *connections[CONNECTIONS];
 	unsigned count;
 };
 
-static void link_forget(struct world *world, unsigned n)
+static void connection_forget(struct world *world, unsigned n)
 {
-	struct rendezvous_link *link = world->links[n];
+	struct rendezvous_connection *connection = world->connections[n];
 
-	fuzz_assert(munmap(link->memory, PAIR_BYTES) == 0);
-	rendezvous_drop(world->rendezvous, link);
-	world->links[n] = world->links[--world->count];
+	fuzz_assert(munmap(connection->memory, PAIR_BYTES) == 0);
+	rendezvous_drop(world->rendezvous, connection);
+	world->connections[n] = world->connections[--world->count];
 }
 
-static void link_came(struct world *world, struct rendezvous_link *link)
+static void connection_came(struct world *world, struct rendezvous_connection *connection)
 {
-	const volatile uint8_t *bytes = link->memory;
+	const volatile uint8_t *bytes = connection->memory;
 
-	fuzz_assert(world->count < LINKS);
-	fuzz_assert(link->pid != OWN_PID && link->pid != RENDEZVOUS_PID_ANY);
-	fuzz_assert(link->uid == geteuid() && link->process == getpid());
-	fuzz_assert(link->incarnation != 0 && link->answered && link->end == 1);
+	fuzz_assert(world->count < CONNECTIONS);
+	fuzz_assert(connection->pid != OWN_PID && connection->pid != RENDEZVOUS_PID_ANY);
+	fuzz_assert(connection->uid == geteuid() && connection->process == getpid());
+	fuzz_assert(connection->incarnation != 0 && connection->answered && connection->end == 1);
 	for (unsigned n = 0; n < world->count; n++)
-		fuzz_assert(world->links[n]->pid != link->pid);
+		fuzz_assert(world->connections[n]->pid != connection->pid);
 	(void)bytes[0];
 	(void)bytes[PAIR_BYTES - 1];
-	rendezvous_wake(link); /* reads the word */
-	world->links[world->count++] = link;
+	rendezvous_wake(connection); /* reads the word */
+	world->connections[world->count++] = connection;
 }
 
 static void turn(struct world *world)
 {
-	struct rendezvous_link *link;
+	struct rendezvous_connection *connection;
 	enum rendezvous_event event;
 
-	while (rendezvous_turn(world->rendezvous, &link, &event)) {
+	while (rendezvous_turn(world->rendezvous, &connection, &event)) {
 		fuzz_assert(event == RENDEZVOUS_CAME || event == RENDEZVOUS_ENDED);
 		if (event == RENDEZVOUS_CAME) {
-			link_came(world, link);
+			connection_came(world, connection);
 			continue;
 		}
 		for (unsigned n = 0; n < world->count; n++)
-			if (world->links[n] == link) {
-				link_forget(world, n);
+			if (world->connections[n] == connection) {
+				connection_forget(world, n);
 				break;
 			}
 	}
@@ -224,7 +224,7 @@ static void step(struct world *world, struct script *script)
 		break;
 	case STEP_DROP:
 		if (world->count > 0)
-			link_forget(world, number % world->count);
+			connection_forget(world, number % world->count);
 		break;
 	default:
 		break;
@@ -251,7 +251,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		step(&world, &script);
 	turn(&world);
 	while (world.count > 0)
-		link_forget(&world, 0);
+		connection_forget(&world, 0);
 	rendezvous_close(world.rendezvous);
 	for (unsigned n = 0; n < CLIENTS; n++)
 		if (world.clients[n] >= 0)

@@ -175,20 +175,21 @@ static void wake(void)
 		.pair_bytes = pair_bytes(),
 		.touched = pair_bytes_touched()};
 	struct rendezvous *rendezvous = rendezvous_open(&options);
-	struct rendezvous_link *links[MAPS_MOST] = {NULL}, *link;
+	struct rendezvous_connection *connections[MAPS_MOST] = {NULL}, *connection;
 	enum rendezvous_event event;
 
 	if (!rendezvous || count > MAPS_MOST)
 		fail("rendezvous_open");
 	for (unsigned n = 0; n < count; n++)
-		if (!(links[n] = rendezvous_connect(rendezvous, n + 1)))
+		if (!(connections[n] = rendezvous_connect(rendezvous, n + 1)))
 			fail("rendezvous_connect");
 	for (;;) {
-		while (rendezvous_turn(rendezvous, &link, &event))
+		while (rendezvous_turn(rendezvous, &connection, &event))
 			;
 		for (unsigned n = 0; n < count; n++)
-			if (links[n]->answered && links[n]->socket >= 0)
-				(void)send(links[n]->socket, "", 1, MSG_DONTWAIT | MSG_NOSIGNAL);
+			if (connections[n]->answered && connections[n]->socket >= 0)
+				(void)send(
+					connections[n]->socket, "", 1, MSG_DONTWAIT | MSG_NOSIGNAL);
 		begun();
 	}
 }

@@ -47,16 +47,16 @@ struct rendezvous *rendezvous_of(uint32_t pid)
 }
 
 /* Waits for what must come next. */
-struct rendezvous_link *expect(struct rendezvous *rendezvous, enum rendezvous_event expected)
+struct rendezvous_connection *expect(struct rendezvous *rendezvous, enum rendezvous_event expected)
 {
 	struct pollfd set = {.fd = rendezvous_set(rendezvous), .events = POLLIN};
-	struct rendezvous_link *link;
+	struct rendezvous_connection *connection;
 	enum rendezvous_event event;
 
 	for (unsigned n = 0; n < 1000; n++) {
-		if (rendezvous_turn(rendezvous, &link, &event)) {
+		if (rendezvous_turn(rendezvous, &connection, &event)) {
 			assert_int_equal(event, expected);
-			return link;
+			return connection;
 		}
 		assert_int_equal(poll(&set, 1, WAIT), 1);
 	}
@@ -135,12 +135,12 @@ int raw_connect(const struct rendezvous *rendezvous)
 
 void expect_nothing(struct rendezvous *rendezvous)
 {
-	struct rendezvous_link *link;
+	struct rendezvous_connection *connection;
 	enum rendezvous_event event;
 
 	/* The first false ends a series, the second one has looked. */
 	for (unsigned n = 0; n < 2; n++)
-		assert_false(rendezvous_turn(rendezvous, &link, &event));
+		assert_false(rendezvous_turn(rendezvous, &connection, &event));
 }
 
 bool readable(int fd)
@@ -150,10 +150,10 @@ bool readable(int fd)
 	return poll(&look, 1, 0) == 1;
 }
 
-void forget(struct rendezvous *rendezvous, struct rendezvous_link *link)
+void forget(struct rendezvous *rendezvous, struct rendezvous_connection *connection)
 {
-	munmap(link->memory, BYTES);
-	rendezvous_drop(rendezvous, link);
+	munmap(connection->memory, BYTES);
+	rendezvous_drop(rendezvous, connection);
 }
 
 unsigned descriptors(void)

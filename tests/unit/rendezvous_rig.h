@@ -34,11 +34,11 @@ struct rendezvous *rendezvous_at(const char *name, uint32_t pid);
 /* The same in the node without a name; it must open, with this process id. */
 struct rendezvous *rendezvous_of(uint32_t pid);
 /* Waits for the rendezvous's next event, which must be the expected one. */
-struct rendezvous_link *expect(struct rendezvous *rendezvous, enum rendezvous_event expected);
+struct rendezvous_connection *expect(struct rendezvous *rendezvous, enum rendezvous_event expected);
 /* Nothing has happened in the rendezvous. */
 void expect_nothing(struct rendezvous *rendezvous);
-/* Drops a link and its memory. */
-void forget(struct rendezvous *rendezvous, struct rendezvous_link *link);
+/* Drops a connection and its memory. */
+void forget(struct rendezvous *rendezvous, struct rendezvous_connection *connection);
 bool readable(int fd);
 /* Entries of /proc/self/fd. */
 unsigned descriptors(void);

@@ -26,15 +26,15 @@
 
 #include "rendezvous_rig.h"
 
-#define FLOOD     1000u
-#define HALF_OPEN 16u
-#define LINKS     1024u
-#define MAGIC     RENDEZVOUS_MAGIC
-#define VERSION   RENDEZVOUS_VERSION
-#define HELLO     RENDEZVOUS_HELLO
-#define ANSWER    RENDEZVOUS_ANSWER
-#define WHOLE     sizeof(struct rendezvous_hello)
-#define SEALS     (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
+#define FLOOD       1000u
+#define HALF_OPEN   16u
+#define CONNECTIONS 1024u
+#define MAGIC       RENDEZVOUS_MAGIC
+#define VERSION     RENDEZVOUS_VERSION
+#define HELLO       RENDEZVOUS_HELLO
+#define ANSWER      RENDEZVOUS_ANSWER
+#define WHOLE       sizeof(struct rendezvous_hello)
+#define SEALS       (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
 
 static const struct rendezvous_hello good_hello = {
 	MAGIC, VERSION, RENDEZVOUS_HELLO, NID, 99, FRAME, BYTES, 1};
@@ -164,24 +164,24 @@ static void rendezvous_connect__tells_what_does_not_fit(void **state)
 	struct rendezvous *one = rendezvous_of(1), *two;
 	struct rendezvous_options options = {
 		.nid = NID, .pid = 2, .frame_size = 1514, .pair_bytes = BYTES, .touched = TOUCHED};
-	struct rendezvous_link *link;
+	struct rendezvous_connection *connection;
 
 	(void)state;
 	two = rendezvous_open(&options);
 	assert_non_null(two);
-	link = rendezvous_connect(two, 1);
-	assert_non_null(link);
-	rendezvous_wake(link);
-	rendezvous_wake(link);
+	connection = rendezvous_connect(two, 1);
+	assert_non_null(connection);
+	rendezvous_wake(connection);
+	rendezvous_wake(connection);
 	expect_nothing(one);
-	assert_ptr_equal(expect(two, RENDEZVOUS_ENDED), link);
+	assert_ptr_equal(expect(two, RENDEZVOUS_ENDED), connection);
 	assert_true(log_said("process id 2 in"));
 	assert_true(log_said("has frames of 1514 bytes and this process of 9000"));
 	assert_true(log_said("process id 1 in"));
 	assert_true(log_said("has frames of 9000 bytes and this process of 1514"));
 	assert_counted(one, REFUSED_SIZE);
 	assert_counted(two, REFUSED_SIZE);
-	forget(two, link);
+	forget(two, connection);
 	rendezvous_close(one);
 	rendezvous_close(two);
 }
@@ -223,11 +223,11 @@ static void rendezvous_turn__refuses_other_descriptors(void **state)
 	/* And takes the right ones. */
 	{
 		int fds[] = {page_good(), file_make(BYTES, SEALS)}, fd = raw_connect(rendezvous);
-		struct rendezvous_link *link;
+		struct rendezvous_connection *connection;
 
 		raw_send(fd, &good_hello, sizeof(good_hello), fds, 2);
-		link = expect(rendezvous, RENDEZVOUS_CAME);
-		assert_int_equal(link->pid, 99);
+		connection = expect(rendezvous, RENDEZVOUS_CAME);
+		assert_int_equal(connection->pid, 99);
 		/* Descriptors that come with wake-ups are closed. */
 		for (unsigned n = 0; n < 100; n++)
 			raw_send(fd, "", 1, fds, 2);
@@ -236,13 +236,13 @@ static void rendezvous_turn__refuses_other_descriptors(void **state)
 
 			for (unsigned n = 0; n < 10; n++)
 				expect_nothing(rendezvous);
-			assert_int_equal(link->wakes_received, 100);
+			assert_int_equal(connection->wakes_received, 100);
 			assert_int_equal(descriptors(), before);
 			assert_false(readable(rendezvous_set(rendezvous)));
 		}
 		close(fd);
-		assert_ptr_equal(expect(rendezvous, RENDEZVOUS_ENDED), link);
-		forget(rendezvous, link);
+		assert_ptr_equal(expect(rendezvous, RENDEZVOUS_ENDED), connection);
+		forget(rendezvous, connection);
 		close(fds[0]);
 		close(fds[1]);
 	}
@@ -282,12 +282,12 @@ static void rendezvous_connect__refuses_another_answer(void **state)
 	assert_int_equal(listen(listener, 10), 0);
 	for (unsigned n = 0; n < 5; n++) {
 		unsigned before = descriptors();
-		struct rendezvous_link *link = rendezvous_connect(rendezvous, 99);
+		struct rendezvous_connection *connection = rendezvous_connect(rendezvous, 99);
 		struct rendezvous_hello answer = good_hello;
 		int page = n == 1 ? file_make(PAGE, 0) : page_good();
 		int fd = accept(listener, NULL, NULL);
 
-		assert_non_null(link);
+		assert_non_null(connection);
 		answer.kind = n == 0 ? RENDEZVOUS_HELLO : RENDEZVOUS_ANSWER;
 		answer.pid = n == 2 ? 98 : 99;
 		answer.nid = n == 3 ? NID + 1 : NID;
@@ -296,9 +296,9 @@ static void rendezvous_connect__refuses_another_answer(void **state)
 		/* n == 4: it ends without an answer. */
 		else
 			close(fd);
-		assert_ptr_equal(expect(rendezvous, RENDEZVOUS_ENDED), link);
-		assert_false(link->answered);
-		forget(rendezvous, link);
+		assert_ptr_equal(expect(rendezvous, RENDEZVOUS_ENDED), connection);
+		assert_false(connection->answered);
+		forget(rendezvous, connection);
 		close(page);
 		if (n < 4)
 			close(fd);
@@ -312,7 +312,7 @@ static void rendezvous_turn__lets_floods_pass(void **state)
 {
 	struct rendezvous *a = rendezvous_of(1), *b = rendezvous_of(2);
 	unsigned before = descriptors();
-	struct rendezvous_link *link;
+	struct rendezvous_connection *connection;
 
 	(void)state;
 	for (unsigned n = 0; n < FLOOD; n++) {
@@ -325,11 +325,11 @@ static void rendezvous_turn__lets_floods_pass(void **state)
 			expect_nothing(a);
 	}
 	/* A process that keeps to the rules waits until it has its turn. */
-	assert_non_null(link = rendezvous_connect(b, 1));
-	munmap(link->memory, BYTES);
+	assert_non_null(connection = rendezvous_connect(b, 1));
+	munmap(connection->memory, BYTES);
 	munmap(expect(a, RENDEZVOUS_CAME)->memory, BYTES);
 	expect(b, RENDEZVOUS_ANSWERED);
-	rendezvous_drop(b, link);
+	rendezvous_drop(b, connection);
 	rendezvous_drop(a, expect(a, RENDEZVOUS_ENDED));
 	assert_int_equal(descriptors(), before);
 	assert_int_equal(
@@ -340,22 +340,22 @@ static void rendezvous_turn__lets_floods_pass(void **state)
 	rendezvous_close(b);
 }
 
-/* The other process refuses this one's link because of its own, which waits behind others. */
+/* The other process refuses this one's connection because of its own, which waits behind others. */
 static void rendezvous_turn__finds_its_replacement_behind_a_flood(void **state)
 {
 	struct rendezvous *low = rendezvous_of(1), *high = rendezvous_of(2);
-	struct rendezvous_link *link = rendezvous_connect(high, 1);
+	struct rendezvous_connection *connection = rendezvous_connect(high, 1);
 	int fds[HALF_OPEN + 4];
 
 	(void)state;
-	assert_non_null(link);
-	munmap(link->memory, BYTES);
+	assert_non_null(connection);
+	munmap(connection->memory, BYTES);
 	for (unsigned n = 0; n < HALF_OPEN + 4; n++)
 		fds[n] = raw_connect(high);
 	munmap(rendezvous_connect(low, 2)->memory, BYTES);
 	expect_nothing(low);
-	assert_ptr_equal(expect(high, RENDEZVOUS_REPLACED), link);
-	munmap(link->memory, BYTES);
+	assert_ptr_equal(expect(high, RENDEZVOUS_REPLACED), connection);
+	munmap(connection->memory, BYTES);
 	expect(low, RENDEZVOUS_ANSWERED);
 	for (unsigned n = 0; n < HALF_OPEN + 4; n++)
 		close(fds[n]);
@@ -424,16 +424,16 @@ static void rendezvous_connect__stops_at_the_most_links(void **state)
 	struct rendezvous *rendezvous = rendezvous_of(1), *other = rendezvous_of(2);
 	struct rlimit files;
 	int fds[] = {page_good(), file_make(BYTES, SEALS)};
-	static int peers[LINKS];
+	static int peers[CONNECTIONS];
 	unsigned before = descriptors();
 
 	(void)state;
 	getrlimit(RLIMIT_NOFILE, &files);
 	files.rlim_cur = files.rlim_max;
 	setrlimit(RLIMIT_NOFILE, &files);
-	if (files.rlim_cur < 3 * LINKS)
+	if (files.rlim_cur < 3 * CONNECTIONS)
 		skip();
-	for (unsigned n = 0; n < LINKS; n++) {
+	for (unsigned n = 0; n < CONNECTIONS; n++) {
 		struct rendezvous_hello hello = good_hello;
 
 		hello.pid = 100 + n;
@@ -446,9 +446,9 @@ static void rendezvous_connect__stops_at_the_most_links(void **state)
 	munmap(rendezvous_connect(other, 1)->memory, BYTES);
 	expect_nothing(rendezvous);
 	rendezvous_drop(other, expect(other, RENDEZVOUS_ENDED));
-	for (unsigned n = 0; n < LINKS; n++)
+	for (unsigned n = 0; n < CONNECTIONS; n++)
 		close(peers[n]);
-	for (unsigned n = 0; n < LINKS; n++)
+	for (unsigned n = 0; n < CONNECTIONS; n++)
 		rendezvous_drop(rendezvous, expect(rendezvous, RENDEZVOUS_ENDED));
 	assert_int_equal(descriptors(), before);
 	close(fds[0]);

@@ -63,7 +63,7 @@ static bool has_socket(const struct rendezvous *rendezvous, uint32_t pid)
 static void rendezvous_connect__gives_both_the_same_memory(void **state)
 {
 	struct rendezvous *a = rendezvous_of(1), *b = rendezvous_of(2);
-	struct rendezvous_link *to_b, *to_a;
+	struct rendezvous_connection *to_b, *to_a;
 
 	(void)state;
 	assert_string_equal(rendezvous_path(a), rendezvous_path(b));
@@ -112,7 +112,7 @@ static void rendezvous_connect__finds_nobody(void **state)
 static void rendezvous_wake__wakes_who_has_not_answered_or_sleeps(void **state)
 {
 	struct rendezvous *a = rendezvous_of(1), *b = rendezvous_of(2);
-	struct rendezvous_link *to_b, *to_a;
+	struct rendezvous_connection *to_b, *to_a;
 
 	(void)state;
 	to_b = rendezvous_connect(a, 2);
@@ -156,57 +156,57 @@ static void rendezvous_wake__wakes_who_has_not_answered_or_sleeps(void **state)
 /* One of two that connect to each other at random moments, and drop what they have. */
 struct side {
 	struct rendezvous *rendezvous;
-	struct rendezvous_link *link;
-	void *memory; /* of the link */
+	struct rendezvous_connection *connection;
+	void *memory; /* of the connection */
 	unsigned ends;
 	unsigned replaced;
 };
 
 static void side_connect(struct side *side, uint32_t pid)
 {
-	if (side->link)
+	if (side->connection)
 		return;
-	side->link = rendezvous_connect(side->rendezvous, pid);
-	assert_non_null(side->link);
-	side->memory = side->link->memory;
+	side->connection = rendezvous_connect(side->rendezvous, pid);
+	assert_non_null(side->connection);
+	side->memory = side->connection->memory;
 	*(uint32_t *)side->memory = rendezvous_pid(side->rendezvous);
 }
 
 static void side_drop(struct side *side)
 {
-	if (!side->link)
+	if (!side->connection)
 		return;
 	munmap(side->memory, BYTES);
-	rendezvous_drop(side->rendezvous, side->link);
-	side->link = NULL;
+	rendezvous_drop(side->rendezvous, side->connection);
+	side->connection = NULL;
 }
 
 static void side_turn(struct side *side)
 {
-	struct rendezvous_link *link;
+	struct rendezvous_connection *connection;
 	enum rendezvous_event event;
 
-	while (rendezvous_turn(side->rendezvous, &link, &event)) {
+	while (rendezvous_turn(side->rendezvous, &connection, &event)) {
 		switch (event) {
 		case RENDEZVOUS_CAME:
-			assert_null(side->link);
-			side->link = link;
-			side->memory = link->memory;
+			assert_null(side->connection);
+			side->connection = connection;
+			side->memory = connection->memory;
 			break;
 		case RENDEZVOUS_ANSWERED:
-			assert_ptr_equal(side->link, link);
+			assert_ptr_equal(side->connection, connection);
 			break;
 		case RENDEZVOUS_REPLACED:
-			assert_ptr_equal(side->link, link);
-			assert_ptr_not_equal(side->memory, link->memory);
+			assert_ptr_equal(side->connection, connection);
+			assert_ptr_not_equal(side->memory, connection->memory);
 			assert_int_equal(
 				*(uint32_t *)side->memory, rendezvous_pid(side->rendezvous));
 			munmap(side->memory, BYTES);
-			side->memory = link->memory;
+			side->memory = connection->memory;
 			side->replaced++;
 			break;
 		case RENDEZVOUS_ENDED:
-			assert_ptr_equal(side->link, link);
+			assert_ptr_equal(side->connection, connection);
 			side_drop(side);
 			side->ends++;
 			break;
@@ -217,12 +217,12 @@ static void side_turn(struct side *side)
 /* Both have one and the same. */
 static void sides_check(struct side *sides)
 {
-	assert_non_null(sides[0].link);
-	assert_non_null(sides[1].link);
-	assert_true(sides[0].link->answered && sides[1].link->answered);
-	assert_int_equal(sides[0].link->end + sides[1].link->end, 1);
-	assert_ptr_equal(sides[0].link->memory, sides[0].memory);
-	assert_ptr_equal(sides[1].link->memory, sides[1].memory);
+	assert_non_null(sides[0].connection);
+	assert_non_null(sides[1].connection);
+	assert_true(sides[0].connection->answered && sides[1].connection->answered);
+	assert_int_equal(sides[0].connection->end + sides[1].connection->end, 1);
+	assert_ptr_equal(sides[0].connection->memory, sides[0].memory);
+	assert_ptr_equal(sides[1].connection->memory, sides[1].memory);
 	((uint32_t *)sides[0].memory)[8] = 1;
 	((uint32_t *)sides[1].memory)[8]++;
 	assert_int_equal(((uint32_t *)sides[0].memory)[8], 2);
@@ -253,7 +253,7 @@ static void rendezvous_turn__joins_two_that_connect_to_each_other(void **state)
 		/* One of them leaves, and comes back perhaps before the other one has seen it. */
 		side_drop(&sides[random_next(&seed) % 2]);
 		if (random_next(&seed) % 2 == 0) {
-			unsigned back = sides[0].link ? 1 : 0;
+			unsigned back = sides[0].connection ? 1 : 0;
 
 			side_connect(&sides[back], rendezvous_pid(sides[1 - back].rendezvous));
 		}
@@ -280,18 +280,18 @@ static void rendezvous_turn__joins_two_that_connect_to_each_other(void **state)
 static void rendezvous_turn__looks_once_in_a_series(void **state)
 {
 	struct rendezvous *a = rendezvous_of(1), *b = rendezvous_of(2), *c = rendezvous_of(3);
-	struct rendezvous_link *link;
+	struct rendezvous_connection *connection;
 	enum rendezvous_event event;
 
 	(void)state;
 	munmap(rendezvous_connect(b, 1)->memory, BYTES);
-	assert_true(rendezvous_turn(a, &link, &event));
-	munmap(link->memory, BYTES);
+	assert_true(rendezvous_turn(a, &connection, &event));
+	munmap(connection->memory, BYTES);
 	munmap(rendezvous_connect(c, 1)->memory, BYTES);
-	assert_false(rendezvous_turn(a, &link, &event));
-	assert_true(rendezvous_turn(a, &link, &event));
-	assert_int_equal(link->pid, 3);
-	munmap(link->memory, BYTES);
+	assert_false(rendezvous_turn(a, &connection, &event));
+	assert_true(rendezvous_turn(a, &connection, &event));
+	assert_int_equal(connection->pid, 3);
+	munmap(connection->memory, BYTES);
 	rendezvous_close(a);
 	rendezvous_close(b);
 	rendezvous_close(c);
@@ -301,7 +301,7 @@ static void rendezvous_turn__looks_once_in_a_series(void **state)
 static void rendezvous_turn__ends_an_old_life_before_a_new_one_comes(void **state)
 {
 	struct rendezvous *a = rendezvous_of(1), *b = rendezvous_of(2);
-	struct rendezvous_link *old, *new;
+	struct rendezvous_connection *old, *new;
 
 	(void)state;
 	for (unsigned n = 0; n < 2; n++) {
@@ -337,7 +337,7 @@ static void rendezvous_connect__leaves_nothing_behind(void **state)
 
 	(void)state;
 	for (unsigned n = 0; n < ATTACHES; n++) {
-		struct rendezvous_link *to_b, *to_a;
+		struct rendezvous_connection *to_b, *to_a;
 
 		if (n == 1) {
 			files = descriptors();
@@ -347,7 +347,7 @@ static void rendezvous_connect__leaves_nothing_behind(void **state)
 		assert_non_null(to_b);
 		to_a = expect(b, RENDEZVOUS_CAME);
 		expect(a, RENDEZVOUS_ANSWERED);
-		/* A link has a socket, and nothing else. */
+		/* A connection has a socket, and nothing else. */
 		if (n > 0 && n < 10)
 			assert_int_equal(descriptors(), files + 2);
 		forget(n % 2 ? a : b, n % 2 ? to_b : to_a);
@@ -360,8 +360,9 @@ static void rendezvous_connect__leaves_nothing_behind(void **state)
 	rendezvous_close(b);
 }
 
-/* A child of this process has none of these links' sockets, and all of these files. */
-static bool child_has(struct rendezvous_link *const *links, const int *files, unsigned count)
+/* A child of this process has none of these connections' sockets, and all of these files. */
+static bool child_has(
+	struct rendezvous_connection *const *connections, const int *files, unsigned count)
 {
 	int status;
 	pid_t child = fork();
@@ -369,9 +370,9 @@ static bool child_has(struct rendezvous_link *const *links, const int *files, un
 	assert_true(child >= 0);
 	if (child == 0) {
 		for (unsigned n = 0; n < count; n++) {
-			if (links[n] && fcntl(links[n]->socket, F_GETFD) != -1)
+			if (connections[n] && fcntl(connections[n]->socket, F_GETFD) != -1)
 				_exit(1);
-			if (!links[n] && fcntl(files[n], F_GETFD) == -1)
+			if (!connections[n] && fcntl(files[n], F_GETFD) == -1)
 				_exit(2);
 		}
 		_exit(0);
@@ -380,37 +381,37 @@ static bool child_has(struct rendezvous_link *const *links, const int *files, un
 	return status == 0;
 }
 
-/* Of each link that is left the rendezvous still knows the socket, and it has forgotten those of
- * the others: a file that has the number of a dropped link's socket is no business of the
+/* Of each connection that is left the rendezvous still knows the socket, and it has forgotten those
+ * of the others: a file that has the number of a dropped connection's socket is no business of the
  * rendezvous's. */
 static void rendezvous_drop__leaves_the_other_links_as_they_are(void **state)
 {
-	enum { LINKS = 4 };
-	static const unsigned order[LINKS] = {0, 3, 2, 1};
-	struct rendezvous *rendezvous = rendezvous_of(1), *others[LINKS];
-	struct rendezvous_link *links[LINKS], *ends[LINKS];
-	int files[LINKS];
+	enum { CONNECTIONS = 4 };
+	static const unsigned order[CONNECTIONS] = {0, 3, 2, 1};
+	struct rendezvous *rendezvous = rendezvous_of(1), *others[CONNECTIONS];
+	struct rendezvous_connection *connections[CONNECTIONS], *ends[CONNECTIONS];
+	int files[CONNECTIONS];
 
 	(void)state;
-	for (unsigned n = 0; n < LINKS; n++) {
+	for (unsigned n = 0; n < CONNECTIONS; n++) {
 		others[n] = rendezvous_of(2 + n);
-		links[n] = rendezvous_connect(rendezvous, 2 + n);
+		connections[n] = rendezvous_connect(rendezvous, 2 + n);
 		ends[n] = expect(others[n], RENDEZVOUS_CAME);
-		assert_ptr_equal(expect(rendezvous, RENDEZVOUS_ANSWERED), links[n]);
+		assert_ptr_equal(expect(rendezvous, RENDEZVOUS_ANSWERED), connections[n]);
 	}
-	for (unsigned n = 0; n < LINKS; n++) {
+	for (unsigned n = 0; n < CONNECTIONS; n++) {
 		unsigned which = order[n];
-		int number = links[which]->socket;
+		int number = connections[which]->socket;
 
-		assert_true(child_has(links, files, LINKS));
-		forget(rendezvous, links[which]);
-		links[which] = NULL;
+		assert_true(child_has(connections, files, CONNECTIONS));
+		forget(rendezvous, connections[which]);
+		connections[which] = NULL;
 		files[which] = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, number);
 		assert_int_equal(files[which], number);
 		assert_ptr_equal(expect(others[which], RENDEZVOUS_ENDED), ends[which]);
-		assert_true(child_has(links, files, LINKS));
+		assert_true(child_has(connections, files, CONNECTIONS));
 	}
-	for (unsigned n = 0; n < LINKS; n++) {
+	for (unsigned n = 0; n < CONNECTIONS; n++) {
 		close(files[n]);
 		forget(others[n], ends[n]);
 		rendezvous_close(others[n]);
@@ -422,7 +423,7 @@ static void rendezvous_drop__leaves_the_other_links_as_they_are(void **state)
 
 struct sleeper {
 	struct rendezvous *rendezvous;
-	struct rendezvous_link *link;
+	struct rendezvous_connection *connection;
 	_Atomic uint32_t *mine, *other; /* numbers in the memory */
 	bool lost;
 };
@@ -434,7 +435,7 @@ static void *sleeper_run(void *context)
 	struct pollfd set = {.fd = rendezvous_set(sleeper->rendezvous), .events = POLLIN};
 
 	for (uint32_t n = 1; n <= SLEEPS && !sleeper->lost; n++) {
-		struct rendezvous_link *link;
+		struct rendezvous_connection *connection;
 		enum rendezvous_event event;
 
 		while (atomic_load_explicit(sleeper->other, memory_order_acquire) < n - 1) {
@@ -446,11 +447,11 @@ static void *sleeper_run(void *context)
 				break;
 			}
 			rendezvous_sleep(sleeper->rendezvous, false);
-			while (rendezvous_turn(sleeper->rendezvous, &link, &event))
+			while (rendezvous_turn(sleeper->rendezvous, &connection, &event))
 				sleeper->lost = true;
 		}
 		atomic_store_explicit(sleeper->mine, n, memory_order_release);
-		rendezvous_wake(sleeper->link);
+		rendezvous_wake(sleeper->connection);
 	}
 	return NULL;
 }
@@ -465,19 +466,20 @@ static void rendezvous_sleep__misses_no_call(void **state)
 	if (!rendezvous_sleep(sleepers[0].rendezvous, true))
 		skip();
 	rendezvous_sleep(sleepers[0].rendezvous, false);
-	sleepers[0].link = rendezvous_connect(sleepers[0].rendezvous, 2);
-	sleepers[1].link = expect(sleepers[1].rendezvous, RENDEZVOUS_CAME);
+	sleepers[0].connection = rendezvous_connect(sleepers[0].rendezvous, 2);
+	sleepers[1].connection = expect(sleepers[1].rendezvous, RENDEZVOUS_CAME);
 	expect(sleepers[0].rendezvous, RENDEZVOUS_ANSWERED);
 	for (unsigned n = 0; n < 2; n++) {
-		sleepers[n].mine = (_Atomic uint32_t *)sleepers[n].link->memory + 64 * n;
-		sleepers[n].other = (_Atomic uint32_t *)sleepers[n].link->memory + 64 * (1 - n);
+		sleepers[n].mine = (_Atomic uint32_t *)sleepers[n].connection->memory + 64 * n;
+		sleepers[n].other =
+			(_Atomic uint32_t *)sleepers[n].connection->memory + 64 * (1 - n);
 	}
 	assert_int_equal(pthread_create(&thread, NULL, sleeper_run, &sleepers[1]), 0);
 	sleeper_run(&sleepers[0]);
 	pthread_join(thread, NULL);
 	assert_false(sleepers[0].lost || sleepers[1].lost);
 	for (unsigned n = 0; n < 2; n++) {
-		munmap(sleepers[n].link->memory, BYTES);
+		munmap(sleepers[n].connection->memory, BYTES);
 		rendezvous_close(sleepers[n].rendezvous);
 	}
 }
@@ -535,7 +537,8 @@ static void rendezvous_open__finds_a_free_process_id(void **state)
 	rendezvous_close(second);
 }
 
-/* A child with a rendezvous and, if that is wanted, a link and a child of its own that stays. */
+/* A child with a rendezvous and, if that is wanted, a connection and a child of its own that
+ * stays. */
 static pid_t child_start(uint32_t pid, uint32_t to, bool fork_again, pid_t *grandchild)
 {
 	int ready[2];
@@ -546,14 +549,14 @@ static pid_t child_start(uint32_t pid, uint32_t to, bool fork_again, pid_t *gran
 	assert_true(child >= 0);
 	if (child == 0) {
 		struct rendezvous *rendezvous = rendezvous_at(NULL, pid);
-		struct rendezvous_link *link =
+		struct rendezvous_connection *connection =
 			rendezvous && to ? rendezvous_connect(rendezvous, to) : NULL;
 		pid_t own = 0;
 
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		alarm(LIMIT);
-		if (link)
-			strcpy(link->memory, "last words");
+		if (connection)
+			strcpy(connection->memory, "last words");
 		if (fork_again) {
 			own = fork();
 			if (own == 0) {
@@ -562,7 +565,7 @@ static pid_t child_start(uint32_t pid, uint32_t to, bool fork_again, pid_t *gran
 					pause();
 			}
 		}
-		if (!rendezvous || (to && !link) ||
+		if (!rendezvous || (to && !connection) ||
 			write(ready[1], &own, sizeof(own)) != sizeof(own))
 			_exit(1);
 		for (;;)
@@ -616,15 +619,15 @@ static void rendezvous_turn__tells_the_end_of_a_killed_process(void **state)
 	for (unsigned n = 0; n < 2; n++) {
 		struct rendezvous *rendezvous = rendezvous_of(1);
 		pid_t grandchild, child = child_start(7, 1, n == 1, &grandchild);
-		struct rendezvous_link *link = expect(rendezvous, RENDEZVOUS_CAME);
+		struct rendezvous_connection *connection = expect(rendezvous, RENDEZVOUS_CAME);
 
 		/* Its own child may stay: it is the end nevertheless. */
 		child_kill(child);
-		assert_ptr_equal(expect(rendezvous, RENDEZVOUS_ENDED), link);
-		assert_string_equal(link->memory, "last words");
+		assert_ptr_equal(expect(rendezvous, RENDEZVOUS_ENDED), connection);
+		assert_string_equal(connection->memory, "last words");
 		assert_null(rendezvous_connect(rendezvous, 7));
 		assert_int_equal(errno, ECONNREFUSED);
-		forget(rendezvous, link);
+		forget(rendezvous, connection);
 		rendezvous_close(rendezvous_of(7));
 		if (n == 1)
 			kill(grandchild, SIGKILL);
