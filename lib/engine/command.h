@@ -43,7 +43,7 @@ enum command_kind {
 	/* in a TRIGGER alone; two lines: struct ask_line is the second. A COMMAND_APPEND whose
 	 * words are found out when it is carried out */
 	COMMAND_ASK,
-	COMMAND_WAY, /* posted; the transport's hint where a process is */
+	COMMAND_HINT, /* posted; the transport's hint where a process is */
 	/* posted, once the segment is closed: a thread that waits for an echo, or for the name of a
 	 * host, waits no longer */
 	COMMAND_PING_ABANDON,
@@ -256,7 +256,7 @@ struct command {
 			uint32_t nid;
 			uint32_t pid;
 			uint8_t address[FRAME_ADDRESS_BYTES]; /* MAC */
-		} way;
+		} hint;
 		struct {
 			uint32_t nid;
 			uint32_t pid;

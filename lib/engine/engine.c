@@ -293,9 +293,10 @@ static void command_run(struct engine *engine, const struct command *command)
 		command_question(engine, command);
 	else if (command->kind == COMMAND_PING_ABANDON)
 		questions_abandon(engine);
-	else if (command->kind == COMMAND_WAY)
-		transport_way(engine->transport,
-			(struct process){command->way.nid, command->way.pid}, command->way.address);
+	else if (command->kind == COMMAND_HINT)
+		transport_hint(engine->transport,
+			(struct process){command->hint.nid, command->hint.pid},
+			command->hint.address);
 	else if (!space)
 		command_stale(engine, command);
 	else

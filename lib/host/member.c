@@ -50,12 +50,12 @@ bool member_card(const struct front *front, uint64_t interface, struct card *car
 void member_knows(const struct front *front, uint64_t interface, const struct card *card)
 {
 	struct command command = {
-		.kind = COMMAND_WAY,
-		.way = {.nid = card->process.nid, .pid = card->process.pid},
+		.kind = COMMAND_HINT,
+		.hint = {.nid = card->process.nid, .pid = card->process.pid},
 	};
 	struct visit visit;
 
-	memcpy(command.way.address, card->address, sizeof(command.way.address));
+	memcpy(command.hint.address, card->address, sizeof(command.hint.address));
 	if (front_visit(front, &visit, interface, HANDLE_INTERFACE, -1) != 0)
 		return;
 	submission_post(&visit.interface->submission, &command);

@@ -23,8 +23,8 @@
  *     successor may answer. A host's switch (posternd) knows most of the host's processes, not
  *     all, so its word counts only after DENIED_LIFE of silence.
  * I6. A process that a question for another one comes to alone says that the other one is not
- *     there. Against the book that counts at once: everybody is asked. Otherwise it is a switch's
- *     word (I5).
+ *     there. Against a hint (hints.h) that counts at once: everybody is asked. Otherwise it is a
+ *     switch's word (I5).
  */
 #include <transport/address.h>
 
@@ -44,8 +44,8 @@
 /* questions that go only to where the peer was, and with udp cast no doubt on the way to the
  * node */
 #define ASKS_TRUSTED 3
-/* The same where the book says that the process is. A host that thousands begin to talk to at once
- * loses questions, and all of them asking everybody would be worse. Where the book is wrong,
+/* The same where a hint says that the process is. A host that thousands begin to talk to at once
+ * loses questions, and all of them asking everybody would be worse. Where the hint is wrong,
  * whoever is there says so (I6). */
 #define ASKS_TOLD  8
 #define ASKS_DOUBT 6 /* questions when nothing waits for the answer */
@@ -144,7 +144,7 @@ static void question_send(struct transport *transport, const struct peer *peer, 
 		COUNT(transport, asks_everybody);
 }
 
-/* A process that is not known is asked first where a frame, or the book, said that it is:
+/* A process that is not known is asked first where a frame, or a hint, said that it is:
  * peer->address is a hint then, and zeros without one. */
 static bool address_hinted(const struct peer *peer)
 {
@@ -163,7 +163,7 @@ static unsigned questions_trusted(const struct transport *transport, const struc
 		return ASKS_TRUSTED;
 	if (!address_hinted(peer))
 		return 1;
-	said = book_find(&transport->book, peer->process);
+	said = hints_find(&transport->hints, peer->process);
 	return said && memcmp(said, peer->address, FRAME_ADDRESS_BYTES) == 0 ? ASKS_TOLD
 									     : ASKS_TRUSTED;
 }
@@ -267,14 +267,14 @@ static void address_hint(struct transport *transport, struct peer *peer, const u
 
 void address_look_up(const struct transport *transport, struct peer *peer)
 {
-	const uint8_t *said = book_find(&transport->book, peer->process);
+	const uint8_t *said = hints_find(&transport->hints, peer->process);
 
 	if (said)
 		memcpy(peer->address, said, FRAME_ADDRESS_BYTES);
 }
 
 /* With udp only hosts on this link are reached by the address of their port (I3). */
-void transport_way(struct transport *transport, struct process process, const uint8_t *address)
+void transport_hint(struct transport *transport, struct process process, const uint8_t *address)
 {
 	struct peer *peer = peer_table_find(&transport->peers, process);
 
@@ -283,7 +283,7 @@ void transport_way(struct transport *transport, struct process process, const ui
 		(transport->neighbours &&
 			!encapsulation_on_link(&transport->encapsulation, process.nid)))
 		return;
-	book_put(&transport->book, process, address);
+	hints_put(&transport->hints, process, address);
 	if (peer && peer->incarnation == 0 && !address_hinted(peer))
 		address_look_up(transport, peer);
 }

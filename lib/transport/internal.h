@@ -46,7 +46,7 @@
 #include <base/pool.h>
 #include <base/port.h>
 #include <base/probe.h>
-#include <transport/book.h>
+#include <transport/hints.h>
 #include <transport/peer.h>
 #include <transport/statistics.h>
 #include <transport/transport.h>
@@ -121,7 +121,7 @@ struct transport {
 	struct encapsulation encapsulation;
 	struct neighbours *neighbours; /* NULL without udp */
 	struct peer_table peers;
-	struct book book;
+	struct hints hints;
 	struct pool peer_pool;
 	struct pool flight_pool;
 	struct pool outline_pool;

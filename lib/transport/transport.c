@@ -575,7 +575,7 @@ void transport_close(struct transport *transport)
 	frames_free(transport);
 	lease_await(transport);
 	neighbours_free(transport->neighbours);
-	book_free(&transport->book);
+	hints_free(&transport->hints);
 	peer_table_free(&transport->peers);
 	pool_free(&transport->peer_pool);
 	pool_free(&transport->flight_pool);

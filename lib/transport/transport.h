@@ -236,7 +236,7 @@ bool transport_is_marked(const struct transport *transport, struct process proce
 uint32_t transport_marks(const struct transport *transport);
 
 /* Where the process is said to be. A hint: it is asked there first. */
-void transport_way(struct transport *transport, struct process process, const uint8_t *address);
+void transport_hint(struct transport *transport, struct process process, const uint8_t *address);
 
 /* Asks a process for an echo. It ends in ping_done(), perhaps from within this call. */
 void transport_ping(struct transport *transport, struct ping *ping);

@@ -370,7 +370,7 @@ static uint64_t cards_tell(struct simulation *simulation, double wrong)
 			bool lie = prng_chance(&simulation->prng, wrong);
 
 			lies += lie;
-			transport_way(node_engine(&nodes[i])->transport,
+			transport_hint(node_engine(&nodes[i])->transport,
 				(struct process){nodes[j].id.nid, nodes[j].id.pid},
 				nodes[lie ? (j + 1) % count : j].port.address);
 		}

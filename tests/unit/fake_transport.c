@@ -212,7 +212,7 @@ void transport_find(struct transport *transport, struct name_query *query)
 	transport->query = query;
 }
 
-void transport_way(struct transport *transport, struct process process, const uint8_t *address)
+void transport_hint(struct transport *transport, struct process process, const uint8_t *address)
 {
 	(void)transport;
 	(void)process;

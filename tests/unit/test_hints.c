@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* test_book.c - where processes are said to be: the book, and the questions that it saves. */
+/* test_book.c - where processes are said to be: the hints, and the questions that it saves. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include <transport/book.h>
+#include <transport/hints.h>
 
 #include "network.h"
 
@@ -25,31 +25,31 @@ static void address_of(uint32_t n, uint8_t *address)
 	memcpy(address, &n, sizeof(n));
 }
 
-static void book__finds_what_was_put_last(void **state)
+static void hints__find_what_was_put_last(void **state)
 {
-	struct book book = {0};
+	struct hints hints = {0};
 	uint8_t address[FRAME_ADDRESS_BYTES];
 
 	(void)state;
-	assert_null(book_find(&book, process_of(0)));
+	assert_null(hints_find(&hints, process_of(0)));
 	for (uint32_t n = 0; n < 2 * PROCESSES; n++) {
 		address_of(n, address);
-		book_put(&book, process_of(n % PROCESSES), address);
+		hints_put(&hints, process_of(n % PROCESSES), address);
 	}
-	assert_int_equal(book.count, PROCESSES);
-	assert_true(book.mask < 2 * PROCESSES);
+	assert_int_equal(hints.count, PROCESSES);
+	assert_true(hints.mask < 2 * PROCESSES);
 	for (uint32_t n = 0; n < PROCESSES; n++) {
 		address_of(n + PROCESSES, address);
-		assert_memory_equal(book_find(&book, process_of(n)), address, sizeof(address));
+		assert_memory_equal(hints_find(&hints, process_of(n)), address, sizeof(address));
 	}
-	assert_null(book_find(&book, process_of(PROCESSES)));
-	book_free(&book);
-	assert_null(book_find(&book, process_of(0)));
+	assert_null(hints_find(&hints, process_of(PROCESSES)));
+	hints_free(&hints);
+	assert_null(hints_find(&hints, process_of(0)));
 }
 
-static void way_tell(struct network *network, unsigned to, unsigned of, const uint8_t *address)
+static void hint_give(struct network *network, unsigned to, unsigned of, const uint8_t *address)
 {
-	transport_way(network->nodes[to].transport, network->nodes[of].self, address);
+	transport_hint(network->nodes[to].transport, network->nodes[of].self, address);
 }
 
 /* Each of some nodes knows where the others are. */
@@ -60,7 +60,7 @@ static struct network *network_known(unsigned nodes)
 	network_start(network);
 	for (unsigned i = 0; i < nodes; i++)
 		for (unsigned j = 0; j < nodes; j++)
-			way_tell(network, i, j, network->nodes[j].port.address);
+			hint_give(network, i, j, network->nodes[j].port.address);
 	return network;
 }
 
@@ -94,7 +94,7 @@ static void way__that_is_wrong_costs_a_third_of_a_second(void **state)
 	struct network *network = network_known(3);
 
 	(void)state;
-	way_tell(network, 0, 1, wrong);
+	hint_give(network, 0, 1, wrong);
 	network_send(network, 0, 1, 100);
 	network_send(network, 0, 2, 100);
 	assert_true(network_run(network, 400 * MILLISECOND));
@@ -113,7 +113,7 @@ static void way__to_another_process_is_told_at_once(void **state)
 	struct network *network = network_known(3);
 
 	(void)state;
-	way_tell(network, 0, 1, network->nodes[2].port.address);
+	hint_give(network, 0, 1, network->nodes[2].port.address);
 	network_send(network, 0, 1, 100);
 	network_send(network, 0, 2, 100);
 	assert_true(network_run(network, network_is_udp() ? 400 * MILLISECOND : 4 * MILLISECOND));
@@ -133,7 +133,7 @@ static void way__to_another_process_behind_posternd_is_told_by_nobody(void **sta
 
 	(void)state;
 	network->nodes[2].port.attested = true;
-	way_tell(network, 0, 1, network->nodes[2].port.address);
+	hint_give(network, 0, 1, network->nodes[2].port.address);
 	network_send(network, 0, 1, 100);
 	network_send(network, 0, 2, 100);
 	assert_true(network_run(network, 400 * MILLISECOND));
@@ -142,7 +142,7 @@ static void way__to_another_process_behind_posternd_is_told_by_nobody(void **sta
 	network_destroy(network);
 }
 
-/* The book outlives the peer that is forgotten. */
+/* The hints outlive the peer that is forgotten. */
 static void way__leads_to_a_process_that_was_forgotten(void **state)
 {
 	struct network *network = network_known(2);
@@ -169,8 +169,8 @@ static void way__may_be_told_late(void **state)
 	(void)state;
 	network_start(network);
 	network_send(network, 0, 1, 100);
-	way_tell(network, 0, 1, network->nodes[1].port.address);
-	way_tell(network, 0, 0, network->nodes[1].port.address); /* of oneself: nothing */
+	hint_give(network, 0, 1, network->nodes[1].port.address);
+	hint_give(network, 0, 0, network->nodes[1].port.address); /* of oneself: nothing */
 	assert_true(network_run(network, SECOND));
 	network_check(network);
 	network_destroy(network);
@@ -179,7 +179,7 @@ static void way__may_be_told_late(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(book__finds_what_was_put_last),
+		cmocka_unit_test(hints__find_what_was_put_last),
 		cmocka_unit_test(way__leads_questions_to_the_process_alone),
 		cmocka_unit_test(way__that_is_wrong_costs_a_third_of_a_second),
 		cmocka_unit_test(way__to_another_process_is_told_at_once),
