@@ -37,7 +37,7 @@
 #include <base/clock.h>
 #include <base/lack.h>
 #include <base/log.h>
-#include <base/moment.h>
+#include <base/backoff.h>
 #include <base/port.h>
 #include <pmd-glue/glue.h>
 #include <pmd-glue/kinds.h>
@@ -227,7 +227,7 @@ static void slot_close(struct slot *slot)
 	/* Acquire: pairs with the release in loop_transmit(). */
 	for (unsigned n = 0, looks = 0; n < LOOP_PORTS; n++)
 		while (atomic_load_explicit(&slots[n].sending, memory_order_acquire))
-			moment(&looks);
+			backoff(&looks);
 	slot_drain(slot);
 }
 

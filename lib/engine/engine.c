@@ -8,7 +8,7 @@
 
 #include <base/barrier.h>
 #include <base/futex.h>
-#include <base/moment.h>
+#include <base/backoff.h>
 #include <engine/access.h>
 #include <engine/amo.h>
 #include <engine/call.h>
@@ -364,7 +364,7 @@ static unsigned engine_drain_settled(struct engine *engine)
 	for (unsigned tries = 0; tries < SETTLE_TRIES; tries++) {
 		if (engine_called(engine) || ring_settled(&engine->commands))
 			break;
-		moment(&looks);
+		backoff(&looks);
 		done += engine_drain(engine, COMMAND_RING);
 	}
 	return done;

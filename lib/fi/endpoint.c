@@ -8,7 +8,7 @@
 
 #include <base/clock.h>
 #include <base/log.h>
-#include <base/moment.h>
+#include <base/backoff.h>
 #include <base/settings.h>
 #include <engine/segment.h>
 #include <engine/whole.h>
@@ -447,7 +447,7 @@ static void endpoint_linger(struct endpoint *endpoint)
 		list_each (struct endpoint, other, &endpoint->domain->endpoints, link)
 			endpoint_progress(other);
 		domain_leave(endpoint->domain);
-		moment(&looks);
+		backoff(&looks);
 		domain_enter(endpoint->domain);
 		if (endpoint_owes(endpoint) == flying)
 			continue;
@@ -471,7 +471,7 @@ static void endpoint_stop(struct endpoint *endpoint)
 	while (endpoint->sleepers != 0) {
 		endpoint->roused = endpoint->domain->roused = true;
 		domain_leave(endpoint->domain);
-		moment(&looks);
+		backoff(&looks);
 		domain_enter(endpoint->domain);
 	}
 	if (!library_is_forked()) {

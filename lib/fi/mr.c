@@ -8,7 +8,7 @@
 #include <sys/random.h>
 
 #include <base/guard.h>
-#include <base/moment.h>
+#include <base/backoff.h>
 #include <engine/queue.h>
 
 #define TALLY_COUNTERS 3 /* of an access: of the endpoint, and the region's two */
@@ -108,7 +108,7 @@ static void entry_withdraw(struct remote *remote, const struct handle *handle)
 	command.object.index = handle->index;
 	command.object.generation = handle->generation;
 	while (visit_call(&remote->visit, &command, NULL, NULL) == ANSWER_PENDING)
-		moment(&looks);
+		backoff(&looks);
 }
 
 static struct wish wish_of(struct place *place, uint32_t portal, uint8_t options, uint32_t log)

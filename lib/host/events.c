@@ -3,7 +3,7 @@
 #include <host/events.h>
 
 #include <base/extent.h>
-#include <base/moment.h>
+#include <base/backoff.h>
 #include <pmd-glue/glue.h>
 
 #define EVENT_PAGE 4096
@@ -88,7 +88,7 @@ enum answer events_free(const struct visit *visit)
 		return answer;
 	/* Threads that waited have been woken; the queue is used again when they have left. */
 	while (atomic_load_explicit(&queue->waiters, memory_order_acquire) != 0)
-		moment(&looks);
+		backoff(&looks);
 	queue_unwatch(queue);
 	events_give(visit, slots, bytes);
 	segment_give(visit->segment, visit->segment->free_queues, visit->index);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* instruments.c - see instruments.h. */
 
-#include <base/moment.h>
+#include <base/backoff.h>
 #include <base/settings.h>
 #include <base/trace.h>
 #include <engine/engine.h>
@@ -45,7 +45,7 @@ static void settle(const uint64_t *nis, unsigned count)
 			settled = settled && engine_settled(engine);
 		}
 		if (work == 0)
-			moment(&looks);
+			backoff(&looks);
 	} while (!settled && glue_now(NULL) - start < LINGER);
 }
 

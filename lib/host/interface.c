@@ -16,7 +16,7 @@
 #include <base/lack.h>
 #include <base/list.h>
 #include <base/log.h>
-#include <base/moment.h>
+#include <base/backoff.h>
 #include <base/port.h>
 #include <base/settings.h>
 #include <engine/statistics.h>
@@ -293,7 +293,7 @@ static void progress_await(struct progress *progress)
 	unsigned looks = 0;
 
 	while (!progress_take(progress))
-		moment(&looks);
+		backoff(&looks);
 }
 
 /* Wakes a thread that sleeps in the helper's place. */
@@ -921,7 +921,7 @@ static void interface_end_further(struct interface *interface)
 
 		library_unlock();
 		if (work == 0)
-			moment(&looks);
+			backoff(&looks);
 		library_lock();
 	}
 	if (interface_is_ending(interface, handle))

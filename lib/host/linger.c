@@ -10,7 +10,7 @@
 
 #include <base/clock.h>
 #include <base/log.h>
-#include <base/moment.h>
+#include <base/backoff.h>
 #include <base/settings.h>
 #include <pmd-glue/glue.h>
 #include <transport/transport.h>
@@ -124,7 +124,7 @@ void linger_settle(struct engine *engine, unsigned number, unsigned (*others)(vo
 		unsigned work = engine_poll(engine);
 
 		if (work + others() == 0)
-			moment(&looks);
+			backoff(&looks);
 	}
 	transport_awaited(engine_transport(engine), &awaited);
 	if (awaited.left + awaited.lost != 0)

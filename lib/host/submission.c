@@ -5,7 +5,7 @@
 #include <rte_pause.h>
 
 #include <base/barrier.h>
-#include <base/moment.h>
+#include <base/backoff.h>
 #include <base/spinning.h>
 #include <host/poller.h>
 #include <pmd-glue/glue.h>
@@ -26,7 +26,7 @@ static ALWAYS_INLINE void command_put(
 			progress_drive(submission->progress);
 		barrier_light();
 		doorbell_ring(&segment->doorbell);
-		moment(&looks);
+		backoff(&looks);
 	}
 }
 
@@ -84,7 +84,7 @@ static uint32_t reply_take(const struct submission *submission)
 	while ((slot = segment_take(segment, segment->free_replies)) == INDEX_NONE) {
 		if (submission->progress)
 			progress_drive(submission->progress);
-		moment(&looks);
+		backoff(&looks);
 	}
 	return slot;
 }

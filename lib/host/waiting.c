@@ -11,7 +11,7 @@
 #include <base/barrier.h>
 #include <base/cancel.h>
 #include <base/clock.h>
-#include <base/moment.h>
+#include <base/backoff.h>
 #include <base/spinning.h>
 #include <host/poller.h>
 
@@ -213,7 +213,7 @@ static void event_read(const struct queue *queue)
 	unsigned looks = 0;
 
 	while (looks < LOWER_TRIES && eventfd_read(queue_event(queue), &count) != 0)
-		moment(&looks);
+		backoff(&looks);
 }
 
 static void watch_lower(const struct queue_view *view, const struct segment *segment)

@@ -12,7 +12,7 @@
 #include <base/clock.h>
 #include <base/environment.h>
 #include <base/log.h>
-#include <base/moment.h>
+#include <base/backoff.h>
 #include <base/settings.h>
 #include <engine/segment.h>
 #include <host/interface.h>
@@ -475,7 +475,7 @@ static void endpoint_linger(struct mx_endpoint *endpoint)
 
 	while (flying != 0 && endpoint_now() - since < peer_timeout && !linger_is_stopped()) {
 		if (messages_progress(endpoint->messages) == 0)
-			moment(&looks);
+			backoff(&looks);
 		if (messages_flying(endpoint->messages) == flying)
 			continue;
 		flying = messages_flying(endpoint->messages);
@@ -507,7 +507,7 @@ static void endpoint_close(struct mx_endpoint *endpoint)
 
 	while (!endpoint_is_left(endpoint)) {
 		messages_rouse(endpoint->messages);
-		moment(&looks);
+		backoff(&looks);
 	}
 	linger_begin();
 	endpoint_linger(endpoint);

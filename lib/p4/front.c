@@ -2,7 +2,7 @@
 /* front.c - Portals 4 as a front end: its words, PtlInit and PtlFini, visits by handle. */
 #include <p4/interface.h>
 
-#include <base/moment.h>
+#include <base/backoff.h>
 #include <host/inspection.h>
 
 static const char *const lists[TIERS] = {"priority", "overflow"};
@@ -112,7 +112,7 @@ enum answer call_until(const struct call *call, struct command *command)
 	unsigned looks = 0;
 
 	while ((answer = visit_call(&call->visit, command, NULL, NULL)) == ANSWER_PENDING)
-		moment(&looks);
+		backoff(&looks);
 	return answer;
 }
 

@@ -6,7 +6,7 @@
 
 #include <base/guard.h>
 #include <base/log.h>
-#include <base/moment.h>
+#include <base/backoff.h>
 
 #define AWAIT_ROUNDS 1000000u /* turns of others that may hold a frame when a transport closes */
 #define LEASES_CHUNK 32
@@ -163,7 +163,7 @@ void lease_await(struct transport *transport)
 		if (!transport->lent)
 			break;
 		if (!transport->options.wait || transport->options.wait() == 0)
-			moment(&looks);
+			backoff(&looks);
 	}
 	if (!transport->lent) {
 		pool_free(&transport->lease_pool);

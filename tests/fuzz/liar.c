@@ -14,13 +14,13 @@
 #include "fuzz.h"
 #include "liar.h"
 
-#define LANES        64 /* interfaces that were opened last */
-#define SEEN         16 /* headers that were seen last */
-#define FORGED       16
-#define DATA         70000 /* bytes of a forged message, at most */
-#define BEGINNING    256   /* of one that goes on for ever */
-#define LOOK_TAKES   200   /* ns between two looks at the clock */
-#define MOMENT_TAKES 20000000
+#define LANES         64 /* interfaces that were opened last */
+#define SEEN          16 /* headers that were seen last */
+#define FORGED        16
+#define DATA          70000 /* bytes of a forged message, at most */
+#define BEGINNING     256   /* of one that goes on for ever */
+#define LOOK_TAKES    200   /* ns between two looks at the clock */
+#define BACKOFF_TAKES 20000000
 
 /* An interface: its transport, and who wants to hear from that. */
 struct lane {
@@ -352,7 +352,7 @@ enum answer __wrap_postern_core_events_make(
 /* --- time and chance */
 
 uint64_t __wrap_glue_now(void *context);
-void __wrap_postern_core_moment(unsigned *looks);
+void __wrap_postern_core_backoff(unsigned *looks);
 ssize_t __wrap_getrandom(void *buffer, size_t size, unsigned flags);
 long __real_syscall(long number, ...);
 long __wrap_syscall(long number, ...);
@@ -364,10 +364,10 @@ uint64_t __wrap_glue_now(void *context)
 }
 
 /* A thread waits for something. */
-void __wrap_postern_core_moment(unsigned *looks)
+void __wrap_postern_core_backoff(unsigned *looks)
 {
 	(void)looks;
-	now += MOMENT_TAKES;
+	now += BACKOFF_TAKES;
 }
 
 /* Nobody else would wake this thread, which is the only one that acts: a sleep takes its time at
@@ -383,7 +383,7 @@ long __wrap_syscall(long number, ...)
 	va_end(arguments);
 	if (!acts || (number != SYS_futex && number != SYS_futex_waitv))
 		return __real_syscall(number, words[0], words[1], words[2], words[3], words[4]);
-	now += MOMENT_TAKES;
+	now += BACKOFF_TAKES;
 	errno = ETIMEDOUT;
 	return -1;
 }

@@ -580,7 +580,7 @@ void node_open(struct node *node)
 	node_plan(node);
 }
 
-/* Others run while the node's last frames leave; see moment() below. */
+/* Others run while the node's last frames leave; see backoff() below. */
 static void node_end(struct node *node)
 {
 	node_enter(node);
@@ -896,7 +896,7 @@ unsigned glue_devices(struct glue_device *devices, unsigned count)
 
 int __wrap_clock_gettime(clockid_t clock, struct timespec *time);
 ssize_t __wrap_getrandom(void *buffer, size_t size, unsigned flags);
-void __wrap_postern_core_moment(unsigned *looks);
+void __wrap_postern_core_backoff(unsigned *looks);
 int __real_clock_gettime(clockid_t clock, struct timespec *time);
 ssize_t __real_getrandom(void *buffer, size_t size, unsigned flags);
 
@@ -967,7 +967,7 @@ void __wrap_service_end(void)
 
 /* A node that lingers in PtlNIFini gives its CPU away: the others run until its own deadline, or a
  * frame for it. */
-void __wrap_postern_core_moment(unsigned *looks)
+void __wrap_postern_core_backoff(unsigned *looks)
 {
 	struct node *node = current;
 	struct simulation *simulation;

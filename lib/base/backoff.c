@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* moment.c - see moment.h. */
-#include <base/moment.h>
+/* backoff.c - see backoff.h. */
+#include <base/backoff.h>
 
 #include <time.h>
 #include <unistd.h>
@@ -10,13 +10,13 @@
 
 #include <base/clock.h>
 
-#define MOMENT_NAP (50 * MICROSECOND)
+#define BACKOFF_NAP (50 * MICROSECOND)
 
-void moment(unsigned *looks)
+void backoff(unsigned *looks)
 {
-	const struct timespec nap = {.tv_nsec = MOMENT_NAP};
+	const struct timespec nap = {.tv_nsec = BACKOFF_NAP};
 
-	if (++*looks % MOMENT_LOOKS != 0)
+	if (++*looks % BACKOFF_LOOKS != 0)
 		rte_pause();
 	else
 		syscall(SYS_nanosleep, &nap, NULL);
