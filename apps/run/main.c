@@ -1,22 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* main.c - postern-run: starts the processes of a job, by itself on this machine, by Hydra on
  * several. */
-#include <errno.h>
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include <base/lack.h>
 #include <pmd-glue/directory.h>
 #include <postern.h>
 
 #include "../output.h"
 #include "../parse.h"
+#include "hydra.h"
 #include "job.h"
 
-#define HYDRA            "mpiexec.hydra"
 #define JOB_NODE         "job-" /* and the process id */
 #define NAME_BYTES       32
 #define TEXT_OF(x)       #x
@@ -191,13 +189,10 @@ static bool is_node(const char *port)
 	return strcmp(port, "node") == 0 || strncmp(port, "node:", strlen("node:")) == 0;
 }
 
-/* Becomes Hydra. */
-static int hydra_run(const struct options *options, int count)
+/* Processes on several hosts need a network. */
+static void hosts_network(void)
 {
 	const char *port = getenv("PTL_IFACE_NAME");
-	char number[16];
-	char **words = calloc((size_t)count + 8, sizeof(*words));
-	unsigned n = 0;
 
 	if (port && is_node(port)) {
 		job_tell("PTL_IFACE_NAME is %s, but processes on several hosts need a network: "
@@ -208,23 +203,6 @@ static int hydra_run(const struct options *options, int count)
 	/* Hydra gives its environment to all processes. */
 	if (!port || !port[0])
 		setenv("PTL_IFACE_NAME", "udp", 1);
-	if (!words) {
-		job_tell("out of memory: %s", lack_memory());
-		return EXIT_FAILURE;
-	}
-	snprintf(number, sizeof(number), "%u", options->job.size);
-	words[n++] = strdup(HYDRA);
-	words[n++] = strdup("-hosts");
-	words[n++] = options->hosts;
-	words[n++] = strdup("-n");
-	words[n++] = number;
-	if (options->job.label)
-		words[n++] = strdup("-l");
-	memcpy(words + n, options->job.words, (size_t)count * sizeof(*words));
-	execvp(HYDRA, words);
-	job_tell("%s cannot be started: %s: install Debian's package mpich, or leave --hosts out",
-		HYDRA, strerror(errno));
-	return errno == ENOENT ? EXIT_MISSING : EXIT_REFUSED;
 }
 
 int main(int count, char **words)
@@ -235,8 +213,10 @@ int main(int count, char **words)
 
 	output_watch("postern-run", EXIT_FAILURE);
 	options_read(count, words, &options);
-	if (options.hosts)
-		return hydra_run(&options, count - optind);
+	if (options.hosts) {
+		hosts_network();
+		return hydra_run(&options.job, options.hosts, count - optind);
+	}
 	snprintf(name, sizeof(name), JOB_NODE "%d", (int)getpid());
 	snprintf(port, sizeof(port), "node:%s", name);
 	if (options.job.meet && (!getenv("PTL_IFACE_NAME") || !*getenv("PTL_IFACE_NAME")))

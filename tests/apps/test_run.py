@@ -401,6 +401,22 @@ class Hydra(programs.Case):
                                               "echo of $PMI_SIZE", PTL_IFACE_NAME="eth1"))
         self.assertEqual(sorted(done.stdout.split("\n")), ["", "[0] of 2", "[1] of 2"])
 
+    def test_a_host_that_ssh_does_not_reach_ends_the_job(self):
+        """Hydra itself would wait for ever."""
+        with open(os.path.join(self.directory, "ssh"), "w", encoding="ascii") as ssh:
+            ssh.write("#!/bin/sh\n[ $2 = 203.0.113.7 ] && exec sleep 600\nexit 255\n")
+        os.chmod(ssh.name, 0o755)
+        for hosts, part in (("localhost,203.0.113.7,nonesuch.invalid:2", 'host "nonesuch.invalid" of --hosts cannot be found: '),
+                            ("127.0.0.9:2,203.0.113.7", 'on 127.0.0.9:2,203.0.113.7, has failed, and says why above: see that "ssh HOST true" works')):
+            done = self.hydra(programs.program("postern-run"), "-n", "4", "-H", hosts, "sleep", "600",
+                              PATH=f"{self.directory}:{os.environ['PATH']}")
+            self.assertEqual(done.returncode, 1, done.stderr)
+            self.assertIn(f"postern-run: {part}" if part[0] == "h" else part, done.stderr)
+            self.assertEqual(done.stderr.count("postern-run: "), 1, done.stderr)
+
+    def test_the_exit_code_of_hydra_is_passed_on(self):
+        self.assertEqual(self.hydra(programs.program("postern-run"), "-n", "1", "-H", "localhost", "sh", "-c", "exit 7").returncode, 7)
+
     def test_processes_of_several_hosts_use_udp_if_nothing_is_set(self):
         for settings, port in (({}, "udp"), ({"PTL_IFACE_NAME": ""}, "udp"), ({"PTL_IFACE_NAME": "eth1"}, "eth1")):
             done = self.expect_success(self.hydra(programs.program("postern-run"), "-n", "2", "-H", "localhost", "sh", "-c",
