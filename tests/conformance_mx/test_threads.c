@@ -6,8 +6,10 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
+#include <unistd.h>
 
 static void *blocks_in_wait(void *data)
 {
@@ -143,11 +145,47 @@ static void test_wakeup_is_not_remembered(void **state)
 
 static atomic_uint returned;
 
+enum { CROWD = 4 };
+
+/* The threads that probe. */
+static atomic_int probers[CROWD];
+static atomic_uint probers_begun;
+
+static bool thread_sleeps(pid_t tid)
+{
+	char path[64], state = 'R';
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/proc/self/task/%d/stat", (int)tid);
+	file = fopen(path, "r");
+	assert_non_null(file);
+	assert_int_equal(fscanf(file, "%*d (%*[^)]) %c", &state), 1);
+	fclose(file);
+	return state == 'S';
+}
+
+static bool probers_sleep(void)
+{
+	for (unsigned i = 0; i < CROWD; i++)
+		if (atomic_load(&probers[i]) == 0 || !thread_sleeps(atomic_load(&probers[i])))
+			return false;
+	return true;
+}
+
+/* A thread that begins to probe after a message has come finds it at once. One that sleeps may wait
+ * for the endpoint's lock, whose holder does not sleep. */
+static void probers_await(void)
+{
+	for (unsigned looks = 0; looks < 20; looks = probers_sleep() ? looks + 1 : 0)
+		nap(1);
+}
+
 static void *probes_once(void *data)
 {
 	mx_status_t *status = data;
 	uint32_t result = 0;
 
+	atomic_store(&probers[atomic_fetch_add(&probers_begun, 1)], gettid());
 	assert_ok(mx_probe(other, MX_INFINITE, 0x78, UINT64_MAX, status, &result));
 	atomic_fetch_add(&returned, 1);
 	return (void *)(uintptr_t)(result + 1);
@@ -170,8 +208,6 @@ static void returned_await(unsigned count)
 	assert_true(atomic_load(&returned) >= count);
 }
 
-enum { CROWD = 4 };
-
 /* Of the threads that probe one returns for each message, which stays there for one receive, and
  * for whoever probes then. */
 static void test_threads_that_probe(void **state)
@@ -187,7 +223,7 @@ static void test_threads_that_probe(void **state)
 	atomic_store(&returned, 0);
 	for (unsigned i = 0; i < CROWD; i++)
 		assert_int_equal(pthread_create(&threads[i], NULL, probes_once, &statuses[i]), 0);
-	nap(50);
+	probers_await();
 	send = send_to("crowd", 6, 0x78, true);
 	returned_await(1);
 	nap(50);
