@@ -156,10 +156,10 @@ int gasnet_attach(
 		return GASNET_ERR_NOT_INIT;
 	}
 	if (gasnet.segment_kind != 2 &&
-		(segsize % GASNET_PAGESIZE != 0 || segsize > gasnet.places[gasnet.rank].limit)) {
+		(segsize % GASNET_PAGESIZE != 0 || segsize > gasnet.ranks[gasnet.rank].limit)) {
 		complain("gasnet_attach: a segment of %zu bytes: use a multiple of %d, and %zu at "
 			 "most",
-			(size_t)segsize, GASNET_PAGESIZE, (size_t)gasnet.places[gasnet.rank].limit);
+			(size_t)segsize, GASNET_PAGESIZE, (size_t)gasnet.ranks[gasnet.rank].limit);
 		return GASNET_ERR_BAD_ARG;
 	}
 	if (!handlers_take(table, numentries) || !segment_make(segsize, minheapoffset))
@@ -175,7 +175,7 @@ int gasnet_attach(
 	gasnet.stage = STAGE_ATTACHED;
 	if (gasnet_client_attach_hook)
 		gasnet_client_attach_hook(
-			gasnet.places[gasnet.rank].address, gasnet.places[gasnet.rank].size);
+			gasnet.ranks[gasnet.rank].address, gasnet.ranks[gasnet.rank].size);
 	return GASNET_OK;
 }
 
@@ -193,7 +193,7 @@ gasnet_node_t gasnet_nodes(void)
 
 uintptr_t gasnet_getMaxLocalSegmentSize(void)
 {
-	return gasnet.places[gasnet.rank].limit;
+	return gasnet.ranks[gasnet.rank].limit;
 }
 
 uintptr_t gasnet_getMaxGlobalSegmentSize(void)
@@ -208,7 +208,7 @@ int gasnet_getSegmentInfo(gasnet_seginfo_t *table, int numentries)
 	if (!table || numentries < 1)
 		return GASNET_ERR_BAD_ARG;
 	for (uint32_t i = 0; i < gasnet.size && i < (uint32_t)numentries; i++)
-		table[i] = (gasnet_seginfo_t){gasnet.places[i].address, gasnet.places[i].size};
+		table[i] = (gasnet_seginfo_t){gasnet.ranks[i].address, gasnet.ranks[i].size};
 	return GASNET_OK;
 }
 
@@ -219,7 +219,7 @@ int gasnet_getNodeInfo(gasnet_nodeinfo_t *table, int numentries)
 	if (!table || numentries < 1)
 		return GASNET_ERR_BAD_ARG;
 	for (uint32_t i = 0; i < gasnet.size && i < (uint32_t)numentries; i++)
-		table[i] = (gasnet_nodeinfo_t){gasnet.places[i].host, i};
+		table[i] = (gasnet_nodeinfo_t){gasnet.ranks[i].host, i};
 	return GASNET_OK;
 }
 

@@ -68,7 +68,7 @@ static void block_append(uintptr_t which)
 
 static void data_append(void)
 {
-	const struct place *own = &gasnet.places[gasnet.rank];
+	const struct rank *own = &gasnet.ranks[gasnet.rank];
 	const ptl_me_t me = {
 		.start = own->address,
 		.length = own->size,
@@ -219,7 +219,7 @@ static _Noreturn void event_failed(const ptl_event_t *event)
 		fatal("a long message of rank %u has %zu bytes for %p, where this rank has no "
 		      "memory for them",
 			event->initiator.rank, (size_t)event->rlength,
-			(void *)((uintptr_t)gasnet.places[gasnet.rank].address +
+			(void *)((uintptr_t)gasnet.ranks[gasnet.rank].address +
 				 event->remote_offset));
 	fatal("a message of rank %u ends in %s, %s: this is a bug of Postern's",
 		event->initiator.rank, PtlToStr(event->type, PTL_STR_EVENT),

@@ -81,7 +81,7 @@ static unsigned ring_index(uint32_t rank, uint32_t other)
 	unsigned index = 0;
 
 	for (uint32_t i = 0; i < other; i++)
-		index += i != rank && gasnet.places[i].host == gasnet.places[rank].host;
+		index += i != rank && gasnet.ranks[i].host == gasnet.ranks[rank].host;
 	return index;
 }
 

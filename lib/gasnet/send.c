@@ -279,7 +279,7 @@ static size_t size_of(const struct outgoing *out)
 static void long_put(const struct outgoing *out)
 {
 	uint32_t number = __atomic_add_fetch(&operations, 1, __ATOMIC_RELAXED);
-	uintptr_t start = (uintptr_t)gasnet.places[out->to].address;
+	uintptr_t start = (uintptr_t)gasnet.ranks[out->to].address;
 	int done = 0;
 	unsigned tries = 0;
 

@@ -162,7 +162,7 @@ static bool other_learn(struct others *others, uint32_t rank)
 		    &at->phys.pid, &others->memory[rank], &others->most[rank], &share,
 		    &length) != 5 ||
 		length == 0 || strlen(value + length) >= NAME_ROOM || share < SHARE_LEAST) {
-		complain("rank %u says \"%.200s\", which is no place: use one release of Postern "
+		complain("rank %u says \"%.200s\", which is invalid: use one release of Postern "
 			 "in all "
 			 "ranks",
 			rank, value);
@@ -172,10 +172,10 @@ static bool other_learn(struct others *others, uint32_t rank)
 	if (share < gasnet.share)
 		gasnet.share = (uint32_t)share;
 	/* Hosts are numbered by the first rank on each. */
-	gasnet.places[rank].host = rank;
-	for (uint32_t i = 0; i < rank && gasnet.places[rank].host == rank; i++)
+	gasnet.ranks[rank].host = rank;
+	for (uint32_t i = 0; i < rank && gasnet.ranks[rank].host == rank; i++)
 		if (strcmp(others->hosts[i], others->hosts[rank]) == 0)
-			gasnet.places[rank].host = gasnet.places[i].host;
+			gasnet.ranks[rank].host = gasnet.ranks[i].host;
 	return true;
 }
 
@@ -185,9 +185,9 @@ static void hosts_number(void)
 	uint32_t next = 0;
 
 	for (uint32_t i = 0; i < gasnet.size; i++)
-		gasnet.places[i].host = gasnet.places[i].host == i
-						? next++
-						: gasnet.places[gasnet.places[i].host].host;
+		gasnet.ranks[i].host = gasnet.ranks[i].host == i
+					       ? next++
+					       : gasnet.ranks[gasnet.ranks[i].host].host;
 }
 
 static bool others_learn(void)
@@ -227,8 +227,8 @@ static bool job_join(void)
 		return failed("PMI_Init");
 	gasnet.rank = (uint32_t)rank;
 	gasnet.size = (uint32_t)size;
-	gasnet.places = calloc(gasnet.size, sizeof(*gasnet.places));
-	return gasnet.places || failed("calloc");
+	gasnet.ranks = calloc(gasnet.size, sizeof(*gasnet.ranks));
+	return gasnet.ranks || failed("calloc");
 }
 
 bool start_join(void)
@@ -253,7 +253,7 @@ bool start_join(void)
 bool start_exchange(const char *configuration)
 {
 	char value[TEXT_ROOM], kind[16], segment[SHARED_NAME], rings[SHARED_NAME];
-	struct place *own = &gasnet.places[gasnet.rank];
+	struct rank *own = &gasnet.ranks[gasnet.rank];
 
 	shared_name(&segment_shared, segment);
 	shared_name(&rings_shared, rings);
@@ -267,12 +267,12 @@ bool start_exchange(const char *configuration)
 		if (!ask("segment", i, value))
 			return false;
 		if (sscanf(value, "%" SCNxPTR ":%" SCNxPTR ":%15[^:]:%63[^:]:%63s", &address,
-			    &gasnet.places[i].size, kind, segment, rings) != 5 ||
+			    &gasnet.ranks[i].size, kind, segment, rings) != 5 ||
 			strcmp(kind, configuration) != 0)
 			fatal("this rank's segment is %s, and rank %u says \"%.100s\": compile all "
 			      "ranks alike",
 				configuration, i, value);
-		gasnet.places[i].address = (void *)address;
+		gasnet.ranks[i].address = (void *)address;
 		segment_share(i, segment);
 		ring_share(i, rings);
 	}

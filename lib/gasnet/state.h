@@ -20,7 +20,7 @@
  *     which runs handlers; a reply, which may not, waits for SEND events alone, which need the
  *     peer's Portals and not its program.
  *
- * places.c has P1, rings.c R1 to R4, transfer.c T1 to T3, phases.c B1 to B3, collective.c C1 and
+ * segments.c has P1, rings.c R1 to R4, transfer.c T1 to T3, phases.c B1 to B3, collective.c C1 and
  * C2, exit.c E1.
  *
  * No lock is taken while another one is held.
@@ -111,7 +111,7 @@ static inline uint64_t joined(gasnet_handlerarg_t high, gasnet_handlerarg_t low)
 
 enum stage { STAGE_NONE, STAGE_JOINED, STAGE_ATTACHED };
 
-struct place {
+struct rank {
 	void *address; /* of the segment */
 	uintptr_t size;
 	uintptr_t limit; /* of its size */
@@ -132,7 +132,7 @@ struct gasnet {
 	ptl_handle_md_t transfer;       /* one event in `transfers` for each operation */
 	ptl_handle_md_t transfer_small; /* the same, and the data are free at once */
 	ptl_handle_md_t quiet;          /* no event at all */
-	struct place *places;           /* of all ranks */
+	struct rank *ranks;             /* of all ranks */
 	uintptr_t limit_least;          /* of all ranks' */
 	uint32_t share;
 	uint64_t transfer_most;             /* entries of `transfers` */
@@ -181,7 +181,7 @@ bool start_join(void);
 bool start_exchange(const char *configuration);
 uint64_t share_reckon(uint64_t queue, uint64_t blocks, uint64_t size, uint32_t ranks);
 
-/* places.c */
+/* segments.c */
 void segment_limits(uint64_t memory[], uint64_t most[]);
 bool segment_make(uintptr_t size, uintptr_t heap_distance);
 /* Maps the segment of that name, if it is a neighbour's and the system lets this process. */

@@ -195,7 +195,7 @@ static void memory_open(enum portal portal, void *start, size_t size, unsigned o
 
 void transfer_open(void)
 {
-	const struct place *own = &gasnet.places[gasnet.rank];
+	const struct rank *own = &gasnet.ranks[gasnet.rank];
 
 	memory_open(PORTAL_TRANSFERS, own->address, own->size, PTL_ME_OP_PUT | PTL_ME_OP_GET);
 	memory_open(PORTAL_ANYWHERE, NULL, PTL_SIZE_MAX, PTL_ME_OP_GET);
@@ -218,7 +218,7 @@ static void operation_begin(group *one, int direction)
 
 static ptl_size_t offset_of(uint32_t rank, const void *address)
 {
-	return (ptl_size_t)((uintptr_t)address - (uintptr_t)gasnet.places[rank].address);
+	return (ptl_size_t)((uintptr_t)address - (uintptr_t)gasnet.ranks[rank].address);
 }
 
 /* memory: what `from` is read by. */

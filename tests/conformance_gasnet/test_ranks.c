@@ -7,7 +7,7 @@
  * which test_exit.py watches.
  *
  * Covers: lib/gasnet/collective.c, lib/gasnet/dispatch.c, lib/gasnet/library.c,
- * lib/gasnet/phases.c, lib/gasnet/pieces.c, lib/gasnet/places.c, lib/gasnet/receive.c,
+ * lib/gasnet/phases.c, lib/gasnet/pieces.c, lib/gasnet/segments.c, lib/gasnet/receive.c,
  * lib/gasnet/send.c, lib/gasnet/start.c, lib/gasnet/transfer.c, lib/gasnet/variables.c,
  * lib/p4/cards.c, lib/runtime/runtime.c. */
 #include "ranks.h"

@@ -27,7 +27,7 @@
 #define TRASHY 4000u
 
 struct gasnet gasnet;
-static struct place places[RANKS];
+static struct rank ranks[RANKS];
 static uint8_t segment[8192], *memory;
 static unsigned complaints, bells;
 static uint64_t chance = 1;
@@ -116,7 +116,7 @@ static unsigned random_below(unsigned below)
 static void begin(void)
 {
 	gasnet.size = RANKS;
-	gasnet.places = places;
+	gasnet.ranks = ranks;
 	gasnet.rank = 0;
 	free(memory);
 	free(writers);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* places.c - the memory that a long message, a put or a get may name.
+/* segments.c - the memory that a long message, a put or a get may name.
  *
  * P1. Ranks of a host map each other's segments, so that puts and gets are copies. Memory that is
  *     shared is a file without a name in any file system (memfd), which neighbours open by this
@@ -43,16 +43,16 @@ void segment_limits(uint64_t memory[], uint64_t most[])
 		uint32_t neighbours = 0;
 
 		for (uint32_t k = 0; k < gasnet.size; k++)
-			neighbours += gasnet.places[k].host == gasnet.places[i].host;
-		gasnet.places[i].limit = limit_of(memory[i], most[i], neighbours);
-		if (gasnet.places[i].limit < gasnet.limit_least)
-			gasnet.limit_least = gasnet.places[i].limit;
+			neighbours += gasnet.ranks[k].host == gasnet.ranks[i].host;
+		gasnet.ranks[i].limit = limit_of(memory[i], most[i], neighbours);
+		if (gasnet.ranks[i].limit < gasnet.limit_least)
+			gasnet.limit_least = gasnet.ranks[i].limit;
 	}
 }
 
 bool is_neighbour(uint32_t rank)
 {
-	return rank != gasnet.rank && gasnet.places[rank].host == gasnet.places[gasnet.rank].host;
+	return rank != gasnet.rank && gasnet.ranks[rank].host == gasnet.ranks[gasnet.rank].host;
 }
 
 /* --- shared memory */
@@ -164,7 +164,7 @@ static void *private_take(uintptr_t size)
 }
 
 /* Takes memory of that size, or less where the system refuses it. */
-static void memory_take(struct place *place, uintptr_t size)
+static void memory_take(struct rank *segment, uintptr_t size)
 {
 	void *memory = MAP_FAILED;
 
@@ -176,26 +176,26 @@ static void memory_take(struct place *place, uintptr_t size)
 			break;
 		size = size / 2 / GASNET_PAGESIZE * GASNET_PAGESIZE;
 	}
-	place->address = size > 0 ? memory : NULL;
-	place->size = size;
+	segment->address = size > 0 ? memory : NULL;
+	segment->size = size;
 }
 
 bool segment_make(uintptr_t size, uintptr_t heap_distance)
 {
-	struct place *place = &gasnet.places[gasnet.rank];
+	struct rank *segment = &gasnet.ranks[gasnet.rank];
 	uintptr_t heap = (uintptr_t)sbrk(0);
 
 	if (gasnet.segment_kind == EVERYTHING) {
-		place->size = UINTPTR_MAX;
+		segment->size = UINTPTR_MAX;
 		return true;
 	}
-	memory_take(place, size);
-	if (place->size < size)
+	memory_take(segment, size);
+	if (segment->size < size)
 		complain("the segment has %zu bytes of the %zu that were asked for: the system has "
 			 "no more",
-			(size_t)place->size, (size_t)size);
-	if (place->size > 0 && (uintptr_t)place->address > heap &&
-		(uintptr_t)place->address - heap < heap_distance) {
+			(size_t)segment->size, (size_t)size);
+	if (segment->size > 0 && (uintptr_t)segment->address > heap &&
+		(uintptr_t)segment->address - heap < heap_distance) {
 		complain("the segment cannot be %zu bytes behind the heap", (size_t)heap_distance);
 		return false;
 	}
@@ -204,37 +204,38 @@ bool segment_make(uintptr_t size, uintptr_t heap_distance)
 
 void segment_share(uint32_t rank, const char *name)
 {
-	struct place *place = &gasnet.places[rank];
-	void *memory = is_neighbour(rank) ? shared_map(segment_shared.kind, name, place->size)
+	struct rank *segment = &gasnet.ranks[rank];
+	void *memory = is_neighbour(rank) ? shared_map(segment_shared.kind, name, segment->size)
 					  : MAP_FAILED;
 
 	if (memory != MAP_FAILED)
-		place->shared = memory;
+		segment->shared = memory;
 }
 
 void *near(uint32_t rank, const void *address)
 {
-	const struct place *place = &gasnet.places[rank];
+	const struct rank *segment = &gasnet.ranks[rank];
 
 	if (rank == gasnet.rank)
 		return (void *)(uintptr_t)address;
-	return place->shared ? place->shared + ((uintptr_t)address - (uintptr_t)place->address)
-			     : NULL;
+	return segment->shared
+		       ? segment->shared + ((uintptr_t)address - (uintptr_t)segment->address)
+		       : NULL;
 }
 
 bool segment_has(uint32_t rank, const void *address, size_t length)
 {
-	const struct place *place = &gasnet.places[rank];
-	uintptr_t offset = (uintptr_t)address - (uintptr_t)place->address;
+	const struct rank *segment = &gasnet.ranks[rank];
+	uintptr_t offset = (uintptr_t)address - (uintptr_t)segment->address;
 
-	return length <= place->size && offset <= place->size - length;
+	return length <= segment->size && offset <= segment->size - length;
 }
 
 void segment_check(const char *what, uint32_t rank, const void *address, size_t length)
 {
-	const struct place *place = &gasnet.places[rank];
+	const struct rank *segment = &gasnet.ranks[rank];
 
 	if (!segment_has(rank, address, length))
 		fatal("%s of %zu bytes at %p of rank %u, whose segment has %zu bytes at %p", what,
-			length, address, rank, (size_t)place->size, place->address);
+			length, address, rank, (size_t)segment->size, segment->address);
 }
