@@ -79,11 +79,11 @@ static void message_run_watched(struct message *message, struct token *token)
 
 void message_handle(struct message *message)
 {
-	struct token token = {message->from, message->places, message->request, false};
+	struct token token = {message->from, message->credits, message->request, false};
 
 	/* Before the handler runs, which may let the program go on. */
 	if (!message->request && message->from != gasnet.rank)
-		share_return(message->from, message->places);
+		share_return(message->from, message->credits);
 	if (__builtin_expect(gasnet.debug, 0))
 		message_run_watched(message, &token);
 	else
@@ -91,9 +91,9 @@ void message_handle(struct message *message)
 	if (!message->request || token.replied || message->from == gasnet.rank)
 		return;
 	if (message->ring)
-		ring_release(message->from, message->places);
+		ring_release(message->from, message->credits);
 	else
-		share_release(message->from, message->places);
+		share_release(message->from, message->credits);
 }
 
 int gasnet_AMGetMsgSource(gasnet_token_t token, gasnet_node_t *source)

@@ -184,8 +184,8 @@ static bool message_take(const ptl_event_t *event, struct message *message)
 	size_t head;
 
 	wire_read(bits, message);
-	message->places =
-		(uint8_t)(message->request ? wire_places(message->kind) : event->hdr_data >> 32);
+	message->credits =
+		(uint8_t)(message->request ? wire_credits(message->kind) : event->hdr_data >> 32);
 	head = wire_head(message->kind, message->count);
 	if (message->count > ARGUMENTS_MAX ||
 		message->length > (message->kind == KIND_MEDIUM ? MEDIUM_MAX : MESSAGE_MAX) ||

@@ -35,14 +35,14 @@
 
 struct record {
 	uint64_t word; /* match bits, as in a message: see send.c */
-	uint8_t places;
+	uint8_t credits;
 	uint8_t copied; /* a long's data are in place */
 	uint8_t bytes[] __attribute__((aligned(PAYLOAD_ALIGN)));
 };
 
 struct ring {
 	uint64_t taken __attribute__((aligned(CELL))); /* bytes; the reader's, as is */
-	uint64_t released;                             /* the sum of places */
+	uint64_t released;                             /* the sum of credits */
 	uint8_t cells[RING_BYTES] __attribute__((aligned(CELL)));
 };
 
@@ -196,7 +196,7 @@ static void record_fill(struct record *record, const struct outgoing *out, bool 
 	size_t head = wire_head(kind, out->count);
 	uint64_t address = (uintptr_t)out->destination;
 
-	record->places = out->places;
+	record->credits = out->credits;
 	record->copied = copied;
 	memcpy(record->bytes, out->arguments, out->count * sizeof(*out->arguments));
 	if (kind == KIND_LONG_PACKED)
@@ -316,7 +316,7 @@ static size_t record_read(
 	size = record_size(kind, message->count, copied ? 0 : message->length);
 	if (size > room)
 		return 0;
-	message->places = message->request ? (uint8_t)wire_places(kind) : record->places;
+	message->credits = message->request ? (uint8_t)wire_credits(kind) : record->credits;
 	memcpy(message->arguments, record->bytes, message->count * sizeof(*message->arguments));
 	payload = record->bytes +
 		  wire_head(kind == KIND_LONG ? KIND_LONG_PACKED : kind, message->count);
@@ -390,14 +390,14 @@ void rings_done(void)
 	reader_of_payload = NULL;
 }
 
-void ring_release(uint32_t rank, unsigned places)
+void ring_release(uint32_t rank, unsigned credits)
 {
 	uint64_t *released = &own->rings[ring_index(gasnet.rank, rank)].released;
 
 #ifdef GASNET_SEQ
-	__atomic_store_n(released, *released + places, __ATOMIC_RELAXED);
+	__atomic_store_n(released, *released + credits, __ATOMIC_RELAXED);
 #else
-	(void)__atomic_add_fetch(released, places, __ATOMIC_RELAXED);
+	(void)__atomic_add_fetch(released, credits, __ATOMIC_RELAXED);
 #endif
 }
 

@@ -4,7 +4,7 @@
  * Match bits, from the top: 1 (a message), 1 request, 2 bits kind, 5 bits number of arguments, 8
  * bits handler, 47 bits length of the payload. Bytes: the arguments; of a medium the payload, at a
  * multiple of 16 from the start; of a packed long 8 bytes of address and the payload. Header data:
- * in the low half a number that both parts of a long have, above it the places that a reply gives
+ * in the low half a number that both parts of a long have, above it the credits that a reply gives
  * back.
  */
 #include "state.h"
@@ -21,9 +21,9 @@
 #define LOOKS  64u            /* for a SEND event before sleeping */
 
 struct peer {
-	uint64_t used;     /* places that requests have taken */
+	uint64_t used;     /* credits that requests have taken */
 	uint64_t returned; /* of these: by replies */
-	uint64_t owed;     /* the peer's places, whose requests had no reply here */
+	uint64_t owed;     /* the peer's credits, whose requests had no reply here */
 	uint64_t told;     /* of these: the last sum that the peer was told */
 };
 
@@ -95,7 +95,7 @@ static bool sum_change(uint64_t *sum, uint64_t *from, uint64_t to)
 #endif
 }
 
-static bool share_fits(uint32_t rank, unsigned places)
+static bool share_fits(uint32_t rank, unsigned credits)
 {
 	struct peer *peer = &peers[rank];
 	uint64_t used = sum_read(&peer->used);
@@ -104,25 +104,25 @@ static bool share_fits(uint32_t rank, unsigned places)
 		uint64_t back =
 			sum_read(&peer->returned) + sum_read(&released[rank]) + ring_released(rank);
 
-		/* If others took places since, and gave them back, this wraps, and is tried
+		/* If others took credits since, and gave them back, this wraps, and is tried
 		 * again. */
-		if (used + places - back > gasnet.share)
+		if (used + credits - back > gasnet.share)
 			return false;
-	} while (!sum_change(&peer->used, &used, used + places));
+	} while (!sum_change(&peer->used, &used, used + credits));
 	return true;
 }
 
-static void share_take(uint32_t rank, unsigned places)
+static void share_take(uint32_t rank, unsigned credits)
 {
 	unsigned tries = 0;
 
-	while (!share_fits(rank, places))
+	while (!share_fits(rank, credits))
 		wait_turn(&tries);
 }
 
-void share_return(uint32_t rank, unsigned places)
+void share_return(uint32_t rank, unsigned credits)
 {
-	(void)sum_add(&peers[rank].returned, places);
+	(void)sum_add(&peers[rank].returned, credits);
 }
 
 /* Whether a sum is by half a share more than the peer knows. Another thread may have told it a
@@ -147,11 +147,11 @@ static void sum_tell(struct peer *peer, uint32_t rank)
 	unlock(tell_lock);
 }
 
-void share_release(uint32_t rank, unsigned places)
+void share_release(uint32_t rank, unsigned credits)
 {
 	struct peer *peer = &peers[rank];
 
-	if (worth_telling(peer, sum_add(&peer->owed, places)))
+	if (worth_telling(peer, sum_add(&peer->owed, credits)))
 		sum_tell(peer, rank);
 }
 
@@ -265,7 +265,7 @@ static void message_put(const struct outgoing *out, size_t size, uint32_t number
 	}
 	must(PtlPut(slot ? gasnet.counted : gasnet.small, (ptl_size_t)(uintptr_t)bytes, size,
 		PTL_NO_ACK_REQ, target_of(out), PORTAL_MESSAGES, bits_of(out), 0, slot,
-		(ptl_hdr_data_t)out->places << 32 | number));
+		(ptl_hdr_data_t)out->credits << 32 | number));
 }
 
 static size_t size_of(const struct outgoing *out)
@@ -337,7 +337,7 @@ static void message_loop(const struct outgoing *out)
 	message.count = (uint8_t)out->count;
 	message.request = out->request;
 	message.ring = false;
-	message.places = 0;
+	message.credits = 0;
 	message.length = out->length;
 	message.payload = out->kind == KIND_MEDIUM ? message.bytes : out->destination;
 	memcpy(message.arguments, out->arguments, out->count * sizeof(*out->arguments));
@@ -388,7 +388,7 @@ int gasnet_postern_request(gasnet_node_t dest, int kind, gasnet_handler_t handle
 		message_loop(&out);
 		return GASNET_OK;
 	}
-	share_take(dest, wire_places(out.kind));
+	share_take(dest, wire_credits(out.kind));
 	message_leave(&out);
 	return GASNET_OK;
 }
@@ -411,7 +411,7 @@ int gasnet_postern_reply(gasnet_token_t token, int kind, gasnet_handler_t handle
 	if (!from || !from->request || from->replied)
 		return GASNET_ERR_BAD_ARG;
 	out.to = from->from;
-	out.places = from->places;
+	out.credits = from->credits;
 	if (prepare(&out, kind) != GASNET_OK)
 		return GASNET_ERR_BAD_ARG;
 	if (gasnet.debug)

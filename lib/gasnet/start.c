@@ -56,7 +56,7 @@ uint64_t share_reckon(uint64_t queue, uint64_t blocks, uint64_t size, uint32_t r
 	uint64_t peers = ranks > 1 ? ranks - 1 : 1;
 	/* A quarter of the blocks may wait to be appended again, and one is nearly full. */
 	uint64_t bytes = (blocks - blocks / 4 - 1) * (size - MESSAGE_MAX);
-	/* A place has an event for the request and two for the reply; barriers have some, too. */
+	/* A credit has an event for the request and two for the reply; barriers have some, too. */
 	uint64_t kept = blocks + 64;
 	uint64_t events = queue > kept ? (queue - kept) / (3 * peers) : 0;
 	uint64_t room = bytes / peers / (2 * MESSAGE_MAX);

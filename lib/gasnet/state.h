@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* state.h - the state of GASNet in a process, and what its files offer each other.
  *
- * The room stands on portals4.h and portals4/pmi.h alone. It is compiled three times: with
+ * This part stands on portals4.h and portals4/pmi.h alone. It is compiled three times: with
  * GASNET_SEQ the locks are nothing; GASNET_PAR and GASNET_PARSYNC differ by their name only.
  *
- * G1. A rank may have `share` unreleased places at each other rank: a request takes one, a long
- *     request that goes as two messages takes two. All shares together fit the target's event queue
- *     and its blocks (share_reckon()), so a request is sent only where there is room.
- * G2. With each place the requester keeps two places of its own queue, and room for a packed
- *     message, for the reply. So a reply never waits for room. A reply gives its request's places
- *     back; places of requests without a reply are counted by the target, which writes the sum into
+ * G1. A request needs credits: one, or two if it is a long that goes as two messages. A rank has
+ *     `share` credits at each other rank. All shares together fit the target's event queue and its
+ *     blocks (share_reckon()), so a request is sent only where there is room.
+ * G2. With each credit the requester keeps two entries of its own queue, and room for a packed
+ *     message, for the reply. So a reply never waits for room. A reply returns its request's
+ *     credits. The target counts those of requests without a reply, and writes the sum into
  *     `released` of the requester whenever it has grown by half a share.
  * G3. Therefore the portals are never disabled, nothing is acknowledged and nothing is sent twice.
  *     A disabled portal or a lost event is an error of this library: the job ends.
- * G4. A handler runs without a lock of the library. Its request's places are released after it.
+ * G4. A handler runs without a lock of the library. Its request's credits are returned after it.
  * G5. No block of messages is held by a handler that another thread's poll could meet: PAR copies
  *     payloads out under the poll lock; in SEQ the block's unlink event comes after the handler.
- * G6. Nobody's progress depends on a queue that nobody reads: who waits for room polls `receive`,
- *     which runs handlers; a reply, which may not, waits for SEND events alone, which need the
- *     peer's Portals and not its program.
+ * G6. Nobody's progress depends on a queue that nobody reads: a thread that waits for room polls
+ *     `receive`, which runs handlers; a reply, which may not, waits for SEND events alone, which
+ *     need the peer's Portals and not its program.
  *
  * segments.c has P1, rings.c R1 to R4, transfer.c T1 to T3, phases.c B1 to B3, collective.c C1 and
  * C2, exit.c E1.
@@ -85,7 +85,7 @@ struct message {
 	uint32_t from;
 	uint8_t kind, handler, count;
 	bool request, ring; /* ring: it came by a ring */
-	uint8_t places;     /* of the request; of a reply: of the request that it answers */
+	uint8_t credits;    /* of the request; of a reply: of the request that it answers */
 	int32_t arguments[ARGUMENTS_MAX];
 	void *payload;
 	size_t length;
@@ -95,7 +95,7 @@ struct message {
 /* What a gasnet_token_t points to, while the handler runs. */
 struct token {
 	uint32_t from;
-	uint8_t places;
+	uint8_t credits;
 	bool request, replied;
 };
 
@@ -214,10 +214,10 @@ void send_open(void);
 bool sent_collect(void);
 /* One event of `sent`. */
 void sent_take(const ptl_event_t *event);
-/* The places of a request come back: by its reply, or by the target's count. */
-void share_return(uint32_t rank, unsigned places);
+/* The credits of a request come back: by its reply, or by the target's count. */
+void share_return(uint32_t rank, unsigned credits);
 /* A request of that rank was handled without a reply. */
-void share_release(uint32_t rank, unsigned places);
+void share_release(uint32_t rank, unsigned credits);
 
 /* rings.c */
 extern struct shared rings_shared;
@@ -231,7 +231,7 @@ struct outgoing;
 bool ring_put(const struct outgoing *out, bool copied);
 /* Places of that rank's requests that its rings' reader has released. */
 uint64_t ring_released(uint32_t rank);
-void ring_release(uint32_t rank, unsigned places);
+void ring_release(uint32_t rank, unsigned credits);
 /* Whether there is a message. */
 bool rings_ready(void);
 /* Under the poll lock: takes a message; in SEQ its payload stays until rings_done(). */

@@ -34,7 +34,7 @@ struct outgoing {
 	uint32_t to;
 	enum kind kind;
 	bool request, async;
-	uint8_t handler, places; /* places: that a reply gives back */
+	uint8_t handler, credits; /* credits: that a reply gives back */
 	const void *source;
 	size_t length;
 	uint8_t *destination;
@@ -51,8 +51,8 @@ static inline void wire_read(uint64_t bits, struct message *message)
 	message->length = bits & WIRE_LENGTH;
 }
 
-/* Places that a request takes at its target (G1). */
-static inline unsigned wire_places(enum kind kind)
+/* Credits that a request takes at its target (G1). */
+static inline unsigned wire_credits(enum kind kind)
 {
 	return kind == KIND_LONG ? 2 : 1;
 }

@@ -241,7 +241,7 @@ static void flight_step(struct flight **at)
 	flight_count--;
 }
 
-/* Counts of released places are in order, as in Portals: one that is not the first of its pair
+/* Counts of released credits are in order, as in Portals: one that is not the first of its pair
  * waits. */
 static bool held_back(const struct flight *flight)
 {

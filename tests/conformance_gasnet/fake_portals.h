@@ -30,7 +30,7 @@ enum order {
 	ORDER_DATA_FIRST,     /* a long message's data before its header */
 	ORDER_DATA_LAST,      /* and after it */
 	ORDER_SENDS_LAST,     /* sources are read late, so replies wait */
-	ORDER_RELEASES_LAST,  /* counts of released places come late */
+	ORDER_RELEASES_LAST,  /* counts of released credits come late */
 	ORDER_TRANSFERS_LAST, /* acknowledgements of puts, and data of gets, come late */
 	ORDERS
 };

@@ -12,10 +12,10 @@
 enum answer { ANSWER_NONE, ANSWER_SHORT, ANSWER_MEDIUM, ANSWER_LONG, ANSWERS };
 
 /* A request's call has returned; its reply's handler begins. */
-FAKE_API void model_sent(unsigned to, unsigned places);
-FAKE_API void model_answered(unsigned from, unsigned places);
-/* A handler of a request ends. places: those of its request. */
-FAKE_API void model_handled(unsigned from, unsigned places, bool replied);
+FAKE_API void model_sent(unsigned to, unsigned credits);
+FAKE_API void model_answered(unsigned from, unsigned credits);
+/* A handler of a request ends. credits: those of its request. */
+FAKE_API void model_handled(unsigned from, unsigned credits, bool replied);
 /* This fiber has sent its requests, and has all answers. Returns true when all fibers have. */
 FAKE_API bool model_is_over(bool own);
 

@@ -38,8 +38,8 @@ static bool attached;
 static uint8_t *segments[RANKS_MAX];
 /* By number of the request, which no two of a pair of ranks share. */
 static bool handled[RANKS_MAX][THREADS * REQUESTS];
-static uint8_t answer_wanted[RANKS_MAX][THREADS * REQUESTS]; /* as ANSWER_..., 0 once it came */
-static uint8_t answer_places[RANKS_MAX][THREADS * REQUESTS]; /* that the request took */
+static uint8_t answer_wanted[RANKS_MAX][THREADS * REQUESTS];  /* as ANSWER_..., 0 once it came */
+static uint8_t answer_credits[RANKS_MAX][THREADS * REQUESTS]; /* that the request took */
 static unsigned handled_count, answers_open;
 static uint8_t sources[THREADS * RANKS_MAX * REQUESTS][ROOM]; /* async ones need one each */
 static PER_THREAD bool in_handler;
@@ -129,7 +129,7 @@ static void answer_give(gasnet_token_t token, unsigned from, unsigned number, en
 		CHECK(gasnet_AMReplyShort1(token, REPLY_SHORT, n) == GASNET_ERR_BAD_ARG);
 }
 
-static uint8_t request_places(enum way way, size_t length)
+static uint8_t request_credits(enum way way, size_t length)
 {
 	return way >= WAY_LONG && ARGUMENTS * sizeof(gasnet_handlerarg_t) + length > PACKED_MOST
 		       ? 2
@@ -155,7 +155,7 @@ static void request_handle(gasnet_token_t token, const uint8_t *bytes, size_t le
 	others_run();
 	in_handler = false;
 	if (from != rank)
-		model_handled(from, request_places(way, length), answer != ANSWER_NONE);
+		model_handled(from, request_credits(way, length), answer != ANSWER_NONE);
 }
 
 static void request_short(gasnet_token_t token, gasnet_handlerarg_t number, gasnet_handlerarg_t way,
@@ -183,7 +183,7 @@ static void reply_handle(gasnet_token_t token, const uint8_t *bytes, size_t leng
 	inner = handler_begin(from == rank);
 	CHECK(number < THREADS * REQUESTS && answer_wanted[from][number] == answer);
 	if (from != rank)
-		model_answered(from, answer_places[from][number]);
+		model_answered(from, answer_credits[from][number]);
 	answer_wanted[from][number] = ANSWER_NONE;
 	if (answer == ANSWER_LONG)
 		CHECK(bytes == place_of(rank, from, number, true));
@@ -219,7 +219,7 @@ static void request_send(unsigned to, unsigned number)
 	bytes_fill(bytes, length, seed_of(rank, to, number));
 	answer_wanted[to][number] = (uint8_t)answer;
 	answers_open += answer != ANSWER_NONE;
-	answer_places[to][number] = request_places(way, length);
+	answer_credits[to][number] = request_credits(way, length);
 	if (way == WAY_SHORT)
 		CHECK(gasnet_AMRequestShort4(to, REQUEST_SHORT, n, w, a, -1) == GASNET_OK);
 	else if (way == WAY_MEDIUM)
@@ -232,7 +232,7 @@ static void request_send(unsigned to, unsigned number)
 		CHECK(gasnet_AMRequestLongAsync4(
 			      to, REQUEST_LONGER, bytes, length, place, n, w, a, l) == GASNET_OK);
 	if (to != rank)
-		model_sent(to, request_places(way, length));
+		model_sent(to, request_credits(way, length));
 	if (way != WAY_ASYNC)
 		memset(bytes, 0xee, length);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* test_model.c - ranks of GASNet in one process, on a Portals whose orders are chosen, and an
- * oracle that counts every place that a message takes.
+ * oracle that counts every credit that a message takes.
  *
  *     gasnet_model MODULE THREADS [FIRST [COUNT]]     seeds FIRST to FIRST + COUNT - 1
  *
@@ -8,11 +8,11 @@
  * sees what the library gives to Portals and takes from it, and is told of each handler's end. It
  * knows the rules of lib/gasnet/state.h and nothing of the code:
  *
- *   G1  unreleased places at a rank are no more than the share
+ *   G1  unreleased credits at a rank are no more than the share
  *   G2  a reply gives back what its request took; the sum that a rank is told is what was handled
  *       without a reply, up to less than half a share
  *   G3  no queue overflows, no portal lacks an entry, nothing is acknowledged or comes twice
- *   G4  places are released after the handler
+ *   G4  credits are released after the handler
  *   G6  the ranks do not wait for each other
  *   T1  operations in progress fit their queue
  *
@@ -42,12 +42,12 @@ enum { PORTAL_SHARES = 5, PORTAL_MESSAGES = 7, PORTAL_DATA = 8, PORTAL_TRANSFERS
 
 /* Requests of one rank to another one. */
 struct pair {
-	uint64_t sent;     /* places that requests took */
+	uint64_t sent;     /* credits that requests took */
 	uint64_t answered; /* of these: that replies gave back, when they left */
 	uint64_t returned; /* of these: when they were taken */
 	uint64_t told;     /* the sum in the requester's memory */
 	uint64_t telling;  /* the sum in the last message about it */
-	uint64_t replied;  /* places of requests whose handlers ended with a reply */
+	uint64_t replied;  /* credits of requests whose handlers ended with a reply */
 	uint64_t owed;     /* and without one */
 };
 
@@ -55,7 +55,7 @@ struct pair {
 struct part {
 	unsigned rank, from;
 	uint32_t number;
-	uint64_t places;
+	uint64_t credits;
 	bool open;
 };
 
@@ -106,7 +106,7 @@ static bool is_request(ptl_match_bits_t bits)
 	return bits >> 62 & 1;
 }
 
-static unsigned places_of(ptl_match_bits_t bits)
+static unsigned credits_of(ptl_match_bits_t bits)
 {
 	return (bits >> 60 & 3) == 2 ? 2 : 1;
 }
@@ -115,9 +115,9 @@ static void request_seen(const struct seen_put *put)
 {
 	struct pair *pair = &pairs[put->from][put->to];
 
-	pair->sent += places_of(put->bits);
+	pair->sent += credits_of(put->bits);
 	if (pair->sent - pair->returned - pair->told > share)
-		fake_fail("rank %u has %zu places at rank %u, of a share of %zu", put->from,
+		fake_fail("rank %u has %zu credits at rank %u, of a share of %zu", put->from,
 			(size_t)(pair->sent - pair->returned - pair->told), put->to, (size_t)share);
 }
 
@@ -147,7 +147,7 @@ void oracle_put(const struct seen_put *put)
 		fake_fail("rank %u has a message acknowledged", put->from);
 	if (rings && (put->portal == PORTAL_SHARES ||
 			     (put->portal == PORTAL_MESSAGES && is_request(put->bits))))
-		fake_fail("a request of rank %u, or its places, go by Portals", put->from);
+		fake_fail("a request of rank %u, or its credits, go by Portals", put->from);
 	if (rings)
 		return;
 	if (put->portal == PORTAL_SHARES)
@@ -164,8 +164,8 @@ void oracle_arrived(const struct seen_put *put)
 		memcpy(&pairs[put->to][put->from].told, put->source, sizeof(uint64_t));
 }
 
-/* The second part gives the places back. */
-static void part_taken(unsigned rank, unsigned from, uint32_t number, uint64_t places)
+/* The second part gives the credits back. */
+static void part_taken(unsigned rank, unsigned from, uint32_t number, uint64_t credits)
 {
 	struct part *unused = NULL;
 
@@ -173,14 +173,14 @@ static void part_taken(unsigned rank, unsigned from, uint32_t number, uint64_t p
 		if (!part->open) {
 			unused = part;
 		} else if (part->rank == rank && part->from == from && part->number == number) {
-			pairs[rank][from].returned += part->places + places;
+			pairs[rank][from].returned += part->credits + credits;
 			part->open = false;
 			return;
 		}
 	}
 	if (!unused)
 		fake_fail("there are more than %u halves of long messages", PARTS_MAX);
-	*unused = (struct part){rank, from, number, places, true};
+	*unused = (struct part){rank, from, number, credits, true};
 }
 
 void oracle_event(unsigned rank, const ptl_event_t *event)
@@ -201,35 +201,35 @@ void oracle_event(unsigned rank, const ptl_event_t *event)
 		pairs[rank][from].returned += event->hdr_data >> 32;
 }
 
-void model_sent(unsigned to, unsigned places)
+void model_sent(unsigned to, unsigned credits)
 {
 	struct pair *pair = &pairs[fake_rank()][to];
 
 	fake_goes_on();
 	if (!rings)
 		return;
-	pair->sent += places;
+	pair->sent += credits;
 	if (pair->sent - pair->returned - pair->owed > share)
-		fake_fail("rank %u has %zu places at rank %u, of a share of %zu", fake_rank(),
+		fake_fail("rank %u has %zu credits at rank %u, of a share of %zu", fake_rank(),
 			(size_t)(pair->sent - pair->returned - pair->owed), to, (size_t)share);
 }
 
-void model_answered(unsigned from, unsigned places)
+void model_answered(unsigned from, unsigned credits)
 {
 	fake_goes_on();
 	if (rings)
-		pairs[fake_rank()][from].returned += places;
+		pairs[fake_rank()][from].returned += credits;
 }
 
-void model_handled(unsigned from, unsigned places, bool replied)
+void model_handled(unsigned from, unsigned credits, bool replied)
 {
 	struct pair *pair = &pairs[from][fake_rank()];
 
 	fake_goes_on();
 	if (replied)
-		pair->replied += places;
+		pair->replied += credits;
 	else
-		pair->owed += places;
+		pair->owed += credits;
 }
 
 bool model_is_over(bool own)
@@ -243,15 +243,15 @@ static void pair_check(unsigned from, unsigned to)
 	const struct pair *pair = &pairs[from][to];
 
 	if (pair->sent != pair->replied + pair->owed)
-		fake_fail("of %zu places of rank %u at rank %u %zu were handled",
+		fake_fail("of %zu credits of rank %u at rank %u %zu were handled",
 			(size_t)pair->sent, from, to, (size_t)(pair->replied + pair->owed));
 	if (rings)
 		return;
 	if (pair->answered != pair->replied)
-		fake_fail("replies of rank %u gave %zu places back to rank %u instead of %zu", to,
+		fake_fail("replies of rank %u gave %zu credits back to rank %u instead of %zu", to,
 			(size_t)pair->answered, from, (size_t)pair->replied);
 	if (pair->owed - pair->told >= share / 2)
-		fake_fail("rank %u told rank %u of %zu places, of %zu", to, from,
+		fake_fail("rank %u told rank %u of %zu credits, of %zu", to, from,
 			(size_t)pair->told, (size_t)pair->owed);
 }
 

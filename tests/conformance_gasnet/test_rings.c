@@ -165,7 +165,7 @@ static bool send_number(unsigned rank, unsigned number)
 	struct outgoing out = {.kind = kind,
 		.request = number % 3 > 0,
 		.handler = (uint8_t)number,
-		.places = 1,
+		.credits = 1,
 		.source = source,
 		.length = kind == KIND_SHORT ? 0 : lengths[number / 4 % 8],
 		.destination = segment + rank * MEDIUM_MAX,
@@ -190,7 +190,7 @@ static void number_check(const struct message *message, unsigned number)
 	CHECK(message->ring && message->request == (number % 3 > 0));
 	CHECK(message->handler == (uint8_t)number && message->count == number % 17);
 	CHECK(memcmp(message->arguments, arguments, message->count * 4) == 0);
-	CHECK(message->places == (message->request && number % 4 == KIND_LONG ? 2 : 1));
+	CHECK(message->credits == (message->request && number % 4 == KIND_LONG ? 2 : 1));
 	if (number % 4 == KIND_SHORT)
 		return;
 	CHECK(message->kind == (number % 4 == KIND_MEDIUM ? KIND_MEDIUM : KIND_LONG));
@@ -283,7 +283,7 @@ static void payloads_stay(void)
 	CHECK(take() && put_short(1, false));
 }
 
-static void places_come_back(void)
+static void credits_come_back(void)
 {
 	begin();
 	ring_release(2, 1);
@@ -427,7 +427,7 @@ int main(int argc, char **argv)
 	all_come();
 	replies_have_room();
 	payloads_stay();
-	places_come_back();
+	credits_come_back();
 	sleepers_wake();
 	words_of_nonsense();
 	beyond_the_end();
