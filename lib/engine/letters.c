@@ -11,10 +11,10 @@
 #include <engine/tiers.h>
 #include <engine/unexpected.h>
 
-/* A receive that has a place. */
+/* A receive that has a slot. */
 struct posted {
-	struct outcome *outcome; /* NULL: the place is free */
-	uint64_t start;          /* as in struct map; of a free place: the next free one */
+	struct outcome *outcome; /* NULL: the slot is free */
+	uint64_t start;          /* as in struct map; of a free slot: the next free one */
 	uint64_t length;
 	const struct map_vector *vector;
 };
@@ -36,36 +36,36 @@ void letters_close(struct space *space)
 	pages_unmap(space->posted, posted_bytes(space));
 }
 
-/* --- places */
+/* --- slots */
 
-/* The index of a place in the table of match entries. */
-static inline uint32_t place_entry(const struct space *space, uint32_t place)
+/* The index of a slot in the table of match entries. */
+static inline uint32_t slot_entry(const struct space *space, uint32_t slot)
 {
-	return space->segment->limits.entries + place;
+	return space->segment->limits.entries + slot;
 }
 
 /* The program has counted: there is one (L2). */
-static inline uint32_t place_take(struct space *space)
+static inline uint32_t slot_take(struct space *space)
 {
-	uint32_t place = space->posted_free;
+	uint32_t slot = space->posted_free;
 
-	if (place == MATCH_NONE)
+	if (slot == MATCH_NONE)
 		return space->posted_made++;
-	space->posted_free = (uint32_t)space->posted[place].start;
-	return place;
+	space->posted_free = (uint32_t)space->posted[slot].start;
+	return slot;
 }
 
 /* A receive leaves its list. */
-static inline void place_leave(struct space *space, uint32_t place)
+static inline void slot_leave(struct space *space, uint32_t slot)
 {
-	const uint32_t entry = place_entry(space, place);
+	const uint32_t entry = slot_entry(space, slot);
 	const uint32_t portal = match_entry(&space->entries, entry)->region;
-	struct posted *posted = &space->posted[place];
+	struct posted *posted = &space->posted[slot];
 
 	match_remove(&space->entries, portal_list(space, portal, 0), entry);
 	posted->outcome = NULL;
 	posted->start = space->posted_free;
-	space->posted_free = place;
+	space->posted_free = slot;
 }
 
 bool letters_post(struct space *space, const struct command *command)
@@ -73,14 +73,14 @@ bool letters_post(struct space *space, const struct command *command)
 	const uint32_t portal = command->receive.portal;
 	struct outcome *outcome = (struct outcome *)(uintptr_t)command->receive.outcome;
 	struct match_entry *entry;
-	uint32_t place;
+	uint32_t slot;
 
 	assert(portal < space->segment->limits.portals);
 	if (unexpected_give(space, command))
 		return false;
-	place = place_take(space);
-	assert(place < space->segment->limits.receives);
-	space->posted[place] = (struct posted){
+	slot = slot_take(space);
+	assert(slot < space->segment->limits.receives);
+	space->posted[slot] = (struct posted){
 		.outcome = outcome,
 		.start = command->position == RECEIVE_VECTOR ? 0 : command->receive.start,
 		.length = command->receive.length,
@@ -88,14 +88,14 @@ bool letters_post(struct space *space, const struct command *command)
 				  ? (const struct map_vector *)(uintptr_t)command->receive.start
 				  : NULL,
 	};
-	outcome->place = place;
-	entry = match_entry(&space->entries, place_entry(space, place));
+	outcome->slot = slot;
+	entry = match_entry(&space->entries, slot_entry(space, slot));
 	entry->bits = command->receive.bits;
 	entry->ignore = command->receive.ignore;
 	entry->nid = command->receive.peer;
 	entry->pid = MATCH_ANY;
 	entry->region = portal;
-	match_push_back(&space->entries, portal_list(space, portal, 0), place_entry(space, place));
+	match_push_back(&space->entries, portal_list(space, portal, 0), slot_entry(space, slot));
 	return true;
 }
 
@@ -103,11 +103,10 @@ enum answer letters_withdraw(struct space *space, const struct command *command)
 {
 	const struct outcome *outcome = (const struct outcome *)(uintptr_t)command->object.other;
 
-	/* The place of one that has none any more may be another's. */
-	if (outcome->place >= space->posted_made ||
-		space->posted[outcome->place].outcome != outcome)
+	/* The slot of one that has none any more may be another's. */
+	if (outcome->slot >= space->posted_made || space->posted[outcome->slot].outcome != outcome)
 		return ANSWER_GONE;
-	place_leave(space, outcome->place);
+	slot_leave(space, outcome->slot);
 	return ANSWER_OK;
 }
 
@@ -171,7 +170,7 @@ void letter_lose(struct operation *operation, enum transport_fail why)
 
 /* What a message has found. */
 struct meeting {
-	uint32_t place;
+	uint32_t slot;
 	struct process process; /* the rank of its sender */
 };
 
@@ -194,7 +193,7 @@ static bool letter_meet(struct space *space, struct process from,
 	entry = match_first(&space->entries, portal_list(space, header->portal, 0), &key);
 	if (entry == MATCH_NONE || entry < space->segment->limits.entries)
 		return false;
-	meeting->place = entry - space->segment->limits.entries;
+	meeting->slot = entry - space->segment->limits.entries;
 	return true;
 }
 
@@ -257,15 +256,15 @@ static void letter_answer(struct space *space, struct process to, enum tier_verd
 static inline void letter_take(struct space *space, struct process from,
 	const struct message_header *header, const struct meeting *meeting, const void *data)
 {
-	const struct posted *posted = &space->posted[meeting->place];
+	const struct posted *posted = &space->posted[meeting->slot];
 	const struct map memory = posted_map(posted, header->requested);
 	struct outcome *outcome = posted->outcome;
 	enum tier_verdict verdict;
 
 	PROBE(match, from.nid, from.pid, header->portal, header->match_bits, header->requested,
-		(int)place_entry(space, meeting->place));
+		(int)slot_entry(space, meeting->slot));
 	space_count(space, puts_received);
-	place_leave(space, meeting->place);
+	slot_leave(space, meeting->slot);
 	verdict = map_copy_in(&memory, 0, data, memory.length) ? TIER_OK : TIER_FAULT;
 	PROBE(place, from.nid, from.pid, map_place(&memory, 0), memory.length);
 	outcome_fill(outcome, meeting->process.nid, header);
@@ -298,24 +297,24 @@ void letters_store_begin(struct space *space, struct process from,
 	}
 	if (!letter_admit(space, from, header, true))
 		return;
-	memory = posted_map(&space->posted[meeting.place], header->requested);
+	memory = posted_map(&space->posted[meeting.slot], header->requested);
 	if (memory.length <= record->data_length) {
 		letter_take(space, from, header, &meeting, record->data);
 		inbound->taken = true;
 		return;
 	}
 	PROBE(match, from.nid, from.pid, header->portal, header->match_bits, header->requested,
-		(int)place_entry(space, meeting.place));
+		(int)slot_entry(space, meeting.slot));
 	space_count(space, puts_received);
 	operation = operation_begin(space->engine, OPERATION_RECEIVE);
 	operation->peer = from;
 	operation->space = space;
 	operation->region = NULL;
 	operation->remote = header->operation;
-	operation->receive = space->posted[meeting.place].outcome;
+	operation->receive = space->posted[meeting.slot].outcome;
 	operation->account = (struct account){
 		.nid = meeting.process.nid, .portal = header->portal, .moved = memory.length};
-	place_leave(space, meeting.place);
+	slot_leave(space, meeting.slot);
 	outcome_fill(operation->receive, meeting.process.nid, header);
 	tiers_arriving(space, meeting.process.nid, 1);
 	space->portals[header->portal].pending++;

@@ -3,16 +3,16 @@
  * get, and letters, which are short messages that want no answer.
  *
  * A receive is no entry of the program's: it takes one message, its end is an outcome (outcome.h),
- * and nothing but that names it. So it has neither gate nor region nor attachment, but a place,
+ * and nothing but that names it. So it has neither gate nor region nor attachment, but a slot,
  * which is private memory of the poll core: a match entry with an index behind those of the
  * entries, and a struct posted. It stands in the list of its Portal's first tier, among entries, in
  * the order in which both came.
  *
  * L1. A receive that is posted takes the oldest kept message that matches (unexpected.h); if there
- *     is none it gets a place. So a receive has a place only while no message is its own.
- * L2. A place is free before the outcome of its receive is published, and before the answer to the
+ *     is none it gets a slot. So a receive has a slot only while no message is its own.
+ * L2. A slot is free before the outcome of its receive is published, and before the answer to the
  *     command that takes the receive back. A program that counts its receives knows how many
- *     places are left.
+ *     slots are left.
  *
  * A letter is a store without a name, of at most COPIED_MAX bytes, whose data is in its operation:
  * nothing of it is the program's when its command has been posted, and its end is no event.

@@ -394,8 +394,8 @@ enum { WATCH_NONE, WATCH_RAISED, WATCH_LOWERING, WATCH_ARMED };
 struct outcome {
 	uint8_t kind; /* the program's */
 	uint8_t verdict, tier;
-	uint32_t peer;  /* rank */
-	uint32_t place; /* of a receive that is posted (letters.h); the poll core's */
+	uint32_t peer; /* rank */
+	uint32_t slot; /* of a receive that is posted (letters.h); the poll core's */
 	uint64_t bits, value, requested, moved, offset;
 	struct outcome *next;
 };

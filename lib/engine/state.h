@@ -156,7 +156,7 @@ struct space {
 	uint32_t *arriving_of;          /* messages under way, by rank, then */
 	bool ranked;                    /* processes have ranks, which are indices in the map */
 	bool two_sided;                 /* of two-sided messages (engine.h) */
-	struct posted *posted;          /* letters.c: receives by their places, */
+	struct posted *posted;          /* letters.c: receives by their slots, */
 	uint32_t posted_free;           /* of which this is free, MATCH_NONE: none, */
 	uint32_t posted_made;           /* and so many were ever used */
 	const struct process *map;      /* the front end's; NULL: it is not set */

@@ -181,7 +181,7 @@ static void message__longer_than_the_receive_is_cut_and_answered(void **state)
 	expect_answer(mailbox, TIER_OK, 15);
 }
 
-/* L2. While the program has not looked, another receive has the place. */
+/* L2. While the program has not looked, another receive has the slot. */
 static void receive__that_has_a_message_is_not_taken_back(void **state)
 {
 	struct mailbox *mailbox = *state;
@@ -192,7 +192,7 @@ static void receive__that_has_a_message_is_not_taken_back(void **state)
 	post(mailbox, &first, got[0], sizeof(got[0]));
 	arrive(&header);
 	post(mailbox, &second, got[1], sizeof(got[1]));
-	assert_int_equal(first.place, second.place);
+	assert_int_equal(first.slot, second.slot);
 	assert_int_equal(withdraw(mailbox, &first), ANSWER_GONE);
 	assert_int_equal(withdraw(mailbox, &second), ANSWER_OK);
 	assert_int_equal(withdraw(mailbox, &second), ANSWER_GONE);
