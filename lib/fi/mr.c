@@ -111,9 +111,10 @@ static void entry_withdraw(struct remote *remote, const struct handle *handle)
 		backoff(&looks);
 }
 
-static struct wish wish_of(struct place *place, uint32_t portal, uint8_t options, uint32_t log)
+static struct wish wish_of(
+	struct registration *registration, uint32_t portal, uint8_t options, uint32_t log)
 {
-	const struct mr *mr = place->mr;
+	const struct mr *mr = registration->mr;
 
 	return (struct wish){.portal = portal,
 		.log = log,
@@ -123,34 +124,35 @@ static struct wish wish_of(struct place *place, uint32_t portal, uint8_t options
 		.length = mr->length,
 		.base = mr->domain->basic ? mr->start : 0,
 		.vector = mr->vector ? mr->vector : MAP_MEMORY,
-		.tally = endpoint_tallies(place->remote->endpoint) ? &place->tally : NULL};
+		.tally = endpoint_tallies(registration->remote->endpoint) ? &registration->tally
+									  : NULL};
 }
 
 /* The entries of a region in a space, as far as both let peers in. */
-static unsigned wishes_make(struct place *place, struct wish wishes[PORTALS])
+static unsigned wishes_make(struct registration *registration, struct wish wishes[PORTALS])
 {
-	const struct endpoint *endpoint = place->remote->endpoint;
-	const uint64_t admitted = endpoint->caps & place->mr->access;
+	const struct endpoint *endpoint = registration->remote->endpoint;
+	const uint64_t admitted = endpoint->caps & registration->mr->access;
 	const uint8_t put = admitted & FI_REMOTE_WRITE ? REGION_PUT : 0;
 	const uint8_t get = admitted & FI_REMOTE_READ ? REGION_GET : 0;
 	unsigned count = 0;
 
 	if (put || get)
-		wishes[count++] = wish_of(place, PORTAL_PLAIN, put | get, 0);
+		wishes[count++] = wish_of(registration, PORTAL_PLAIN, put | get, 0);
 	if (put)
-		wishes[count++] =
-			wish_of(place, PORTAL_TELLS, put, endpoint->rx.cq ? TIER_BIT(TIER_PUT) : 0);
+		wishes[count++] = wish_of(
+			registration, PORTAL_TELLS, put, endpoint->rx.cq ? TIER_BIT(TIER_PUT) : 0);
 	return count;
 }
 
 /* --- accesses that are counted (M4) */
 
 /* The counters of an access, each once. */
-static unsigned counters_of(const struct place *place, enum tally_access access,
+static unsigned counters_of(const struct registration *registration, enum tally_access access,
 	struct counter *counters[TALLY_COUNTERS])
 {
-	const struct binding *own = place->remote->endpoint->counts;
-	const struct mr *mr = place->mr;
+	const struct binding *own = registration->remote->endpoint->counts;
+	const struct mr *mr = registration->mr;
 	const bool reads = access != TALLY_WRITES, writes = access != TALLY_READS;
 	struct counter *all[TALLY_COUNTERS] = {
 		own[reads ? COUNT_REMOTE_READ : COUNT_REMOTE_WRITE].counter,
@@ -168,35 +170,35 @@ static unsigned counters_of(const struct place *place, enum tally_access access,
 	return count;
 }
 
-static void place_want(struct place *place)
+static void registration_want(struct registration *registration)
 {
 	struct counter *counters[TALLY_COUNTERS];
 	uint32_t wanted = 0;
 
 	for (unsigned access = 0; access < TALLY_ACCESSES; access++)
-		if (counters_of(place, access, counters) != 0)
+		if (counters_of(registration, access, counters) != 0)
 			wanted |= 1u << access;
-	atomic_store_explicit(&place->tally.wanted, wanted, memory_order_relaxed);
+	atomic_store_explicit(&registration->tally.wanted, wanted, memory_order_relaxed);
 }
 
 /* What has come since is counted. */
-static void place_count(struct place *place)
+static void registration_count(struct registration *registration)
 {
 	struct counter *counters[TALLY_COUNTERS];
 
 	for (unsigned access = 0; access < TALLY_ACCESSES; access++) {
-		const uint64_t values = counter_read(&place->tally.successes[access]);
-		const uint64_t errors = counter_read(&place->tally.failures[access]);
-		const unsigned count =
-			values != place->successes[access] || errors != place->failures[access]
-				? counters_of(place, access, counters)
-				: 0;
+		const uint64_t values = counter_read(&registration->tally.successes[access]);
+		const uint64_t errors = counter_read(&registration->tally.failures[access]);
+		const unsigned count = values != registration->successes[access] ||
+						       errors != registration->failures[access]
+					       ? counters_of(registration, access, counters)
+					       : 0;
 
 		for (unsigned i = 0; i < count; i++)
-			counter_grow(counters[i], values - place->successes[access],
-				errors - place->failures[access]);
-		place->successes[access] = values;
-		place->failures[access] = errors;
+			counter_grow(counters[i], values - registration->successes[access],
+				errors - registration->failures[access]);
+		registration->successes[access] = values;
+		registration->failures[access] = errors;
 	}
 }
 
@@ -205,53 +207,53 @@ void tallies_run(struct remote *remote)
 	struct outcome *next, *outcome = outcomes_take(remote->queues[QUEUE_TOLD].queue);
 
 	for (; outcome; outcome = next) {
-		struct place *place = object_of(outcome, struct place);
+		struct registration *registration = object_of(outcome, struct registration);
 
 		next = outcome->next;
-		tally_taken(&place->tally);
-		place_count(place);
+		tally_taken(&registration->tally);
+		registration_count(registration);
 	}
 }
 
-/* --- places */
+/* --- registrations */
 
-static void place_free(struct place *place)
+static void registration_free(struct registration *registration)
 {
-	struct remote *remote = place->remote;
+	struct remote *remote = registration->remote;
 
-	for (unsigned i = 0; i < place->count; i++)
-		entry_withdraw(remote, &place->entries[i]);
-	if (place->count != 0) /* else nothing of it can be in the list */
+	for (unsigned i = 0; i < registration->count; i++)
+		entry_withdraw(remote, &registration->entries[i]);
+	if (registration->count != 0) /* else nothing of it can be in the list */
 		tallies_run(remote);
-	link_remove(&place->of_mr);
-	link_remove(&place->of_remote);
-	free(place);
+	link_remove(&registration->of_mr);
+	link_remove(&registration->of_remote);
+	free(registration);
 }
 
-static bool place_make(struct remote *remote, struct mr *mr)
+static bool registration_make(struct remote *remote, struct mr *mr)
 {
 	struct wish wishes[PORTALS];
-	struct place *place = calloc(1, sizeof(*place));
+	struct registration *registration = calloc(1, sizeof(*registration));
 	unsigned count;
 
-	if (!place)
+	if (!registration)
 		return false;
-	place->remote = remote;
-	place->mr = mr;
-	place_want(place);
-	count = wishes_make(place, wishes);
-	list_append(&mr->places, &place->of_mr);
-	list_append(&remote->places, &place->of_remote);
-	while (place->count < count &&
-		entry_append(remote, &wishes[place->count], &place->entries[place->count]))
-		place->count++;
-	if (place->count == count)
+	registration->remote = remote;
+	registration->mr = mr;
+	registration_want(registration);
+	count = wishes_make(registration, wishes);
+	list_append(&mr->registrations, &registration->of_mr);
+	list_append(&remote->registrations, &registration->of_remote);
+	while (registration->count < count && entry_append(remote, &wishes[registration->count],
+						      &registration->entries[registration->count]))
+		registration->count++;
+	if (registration->count == count)
 		return true;
-	place_free(place);
+	registration_free(registration);
 	return false;
 }
 
-bool regions_place(struct remote *remote)
+bool regions_register(struct remote *remote)
 {
 	const struct wish last = {.portal = PORTAL_TELLS, /* M3 */
 		.tier = 1,
@@ -260,55 +262,55 @@ bool regions_place(struct remote *remote)
 		.vector = MAP_MEMORY};
 	struct domain *domain = remote->endpoint->domain;
 	struct handle unused;
-	bool placed = entry_append(remote, &last, &unused);
+	bool registered = entry_append(remote, &last, &unused);
 
 	for (unsigned i = 0; i < REGION_CHAINS; i++)
 		list_each (struct mr, mr, &domain->regions[i], link)
-			placed = placed && place_make(remote, mr);
-	return placed;
+			registered = registered && registration_make(remote, mr);
+	return registered;
 }
 
 /* The space has closed. */
-void regions_displace(struct remote *remote)
+void regions_deregister(struct remote *remote)
 {
-	list_each (struct place, place, &remote->places, of_remote) {
-		place_count(place);
-		link_remove(&place->of_mr);
-		link_remove(&place->of_remote);
-		free(place);
+	list_each (struct registration, registration, &remote->registrations, of_remote) {
+		registration_count(registration);
+		link_remove(&registration->of_mr);
+		link_remove(&registration->of_remote);
+		free(registration);
 	}
 }
 
 /* --- regions */
 
 /* Takes a region out of all spaces. The domain's lock is held. */
-static void mr_displace(struct mr *mr)
+static void mr_deregister(struct mr *mr)
 {
-	list_each (struct place, place, &mr->places, of_mr) {
-		struct remote *remote = place->remote;
+	list_each (struct registration, registration, &mr->registrations, of_mr) {
+		struct remote *remote = registration->remote;
 		const bool entered = remote_enter(remote);
 
 		if (!entered) /* in a child made by fork(), which has no entries */
-			place->count = 0;
-		place_free(place);
+			registration->count = 0;
+		registration_free(registration);
 		if (entered)
 			visit_leave(&remote->visit);
 	}
 }
 
-static bool mr_place(struct mr *mr)
+static bool mr_register(struct mr *mr)
 {
-	bool placed = true;
+	bool registered = true;
 
 	list_each (struct endpoint, endpoint, &mr->domain->endpoints, link) {
 		struct remote *remote = endpoint->remote;
 
-		if (!placed || !remote || !remote_enter(remote))
+		if (!registered || !remote || !remote_enter(remote))
 			continue;
-		placed = place_make(remote, mr);
+		registered = registration_make(remote, mr);
 		visit_leave(&remote->visit);
 	}
-	return placed;
+	return registered;
 }
 
 static int mr_close(struct fid *fid)
@@ -317,7 +319,7 @@ static int mr_close(struct fid *fid)
 	struct domain *domain = mr->domain;
 
 	domain_enter(domain);
-	mr_displace(mr);
+	mr_deregister(mr);
 	if (mr->reads)
 		mr->reads->uses--;
 	if (mr->writes)
@@ -346,8 +348,8 @@ static int counter_bind(struct mr *mr, struct counter *counter, uint64_t flags)
 		mr->writes = counter;
 		counter->uses++;
 	}
-	list_each (struct place, place, &mr->places, of_mr)
-		place_want(place);
+	list_each (struct registration, registration, &mr->registrations, of_mr)
+		registration_want(registration);
 	return 0;
 }
 
@@ -479,7 +481,7 @@ static int mr_make(struct domain *domain, const struct fi_mr_attr *attr, struct 
 	mr->start = (uintptr_t)attr->mr_iov[0].iov_base;
 	for (size_t i = 0; i < attr->iov_count; i++)
 		mr->length += attr->mr_iov[i].iov_len;
-	list_init(&mr->places);
+	list_init(&mr->registrations);
 	if (attr->iov_count > 1 && !(mr->vector = pieces_copy(attr->mr_iov, attr->iov_count))) {
 		free(mr);
 		return -FI_ENOMEM;
@@ -498,8 +500,8 @@ static int mr_join(struct mr *mr, const struct fi_mr_attr *attr)
 	if (!domain->basic && mr_find(domain, attr->requested_key))
 		return -FI_ENOKEY;
 	mr->fid.key = domain->basic ? key_choose(domain) : attr->requested_key;
-	if (!mr_place(mr)) {
-		mr_displace(mr);
+	if (!mr_register(mr)) {
+		mr_deregister(mr);
 		return -FI_ENOMEM;
 	}
 	list_append(chain_of(domain, mr->fid.key), &mr->link);

@@ -14,9 +14,9 @@
  *     disabled when the program has not heard of too many: then it refuses, and the initiator
  *     repeats. No event is lost, and no other request waits. What no region takes meets a last
  *     entry there, which allows nothing: else it would disable the Portal.
- * M4. What peers do to a region is counted by the poll core, in the region's place in the space,
- *     and comes into counters with the next call that makes progress: so no access waits for the
- *     program, and none is lost.
+ * M4. What peers do to a region is counted by the poll core, in the region's registration with the
+ *     space, and comes into counters with the next call that makes progress: so no access waits for
+ *     the program, and none is lost.
  * M5. What a target refuses, because it lacks memory or by M3, is repeated. A target that lacks
  *     memory refuses all that follows from the same process (engine/tiers.c, T9), and here what is
  *     posted later waits behind it: so requests to a process are carried out in the order of their
@@ -40,8 +40,8 @@ enum { QUEUE_OWN, QUEUE_TOLD, QUEUES };
 struct mr {
 	struct fid_mr fid;
 	struct domain *domain;
-	struct link link;   /* of the domain's with the same hash */
-	struct link places; /* in spaces of endpoints */
+	struct link link;          /* of the domain's with the same hash */
+	struct link registrations; /* in spaces of endpoints */
 	uint64_t start, length, access;
 	struct map_vector *vector;      /* NULL: one piece */
 	struct counter *reads, *writes; /* of peers, in any endpoint with FI_RMA_EVENT; or NULL */
@@ -51,8 +51,8 @@ struct handle {
 	uint32_t index, generation;
 };
 
-/* A region in an endpoint's space. */
-struct place {
+/* A region that an endpoint's space has. */
+struct registration {
 	struct tally tally; /* first; of an endpoint with FI_RMA_EVENT */
 	uint64_t successes[TALLY_ACCESSES], failures[TALLY_ACCESSES]; /* that counters have */
 	struct link of_mr, of_remote;
@@ -93,7 +93,7 @@ struct remote {
 	struct handle region; /* all memory */
 	struct handle silent; /* the same, without events */
 	bool disabled;        /* M3 */
-	struct link places;
+	struct link registrations;
 	struct link moving;     /* in the order of their posts */
 	uint32_t waiting, lone; /* M5: of them */
 	uint64_t due;           /* when those that wait are looked at again */
@@ -113,8 +113,8 @@ void regions_init(struct domain *domain);
 /* FI_MAP_RAW_MR, FI_UNMAP_KEY. */
 int regions_control(struct fid *fid, int command, void *argument);
 /* A space gets the regions of the domain, or loses them. */
-bool regions_place(struct remote *remote);
-void regions_displace(struct remote *remote);
+bool regions_register(struct remote *remote);
+void regions_deregister(struct remote *remote);
 /* M4. */
 void tallies_run(struct remote *remote);
 /* A vector of a program's pieces; NULL: there is no memory. */

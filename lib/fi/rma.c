@@ -820,7 +820,7 @@ static bool space_furnish(struct remote *remote)
 	       queue_make(remote, QUEUE_TOLD, TOLD_MAX) &&
 	       region_bind(remote, NULL, ENDS, &remote->region) &&
 	       region_bind(remote, NULL, 0, &remote->silent) && portal_make(remote, PORTAL_PLAIN) &&
-	       portal_make(remote, PORTAL_TELLS) && regions_place(remote);
+	       portal_make(remote, PORTAL_TELLS) && regions_register(remote);
 }
 
 enum answer remote_open(struct endpoint *endpoint)
@@ -846,7 +846,7 @@ enum answer remote_open(struct endpoint *endpoint)
 	if (!remote)
 		return ANSWER_NO_MEMORY;
 	remote->endpoint = endpoint;
-	list_init(&remote->places);
+	list_init(&remote->registrations);
 	list_init(&remote->moving);
 	endpoint->remote = remote;
 	guard_start();
@@ -869,7 +869,7 @@ void remote_close(struct endpoint *endpoint)
 
 	if (!remote)
 		return;
-	regions_displace(remote);
+	regions_deregister(remote);
 	list_each (struct movement, pending, &remote->moving, link) {
 		pending->region.index = 0;
 		movement_drop(remote, pending);
