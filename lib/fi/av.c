@@ -80,7 +80,7 @@ static const char *mismatch(const struct domain *domain, const struct address *a
 	if (address->kind != domain->kind)
 		return "is on another kind of network: set PTL_IFACE_NAME and PTL_ENCAP alike on "
 		       "all hosts";
-	if (address->place == domain->place)
+	if (address->locality == domain->locality)
 		return NULL;
 	switch (address->kind) {
 	case ADDRESS_NODE:

@@ -179,7 +179,7 @@ static enum answer interface_make(struct endpoint *endpoint)
 				.nid = interface->self.nid,
 				.pid = interface->self.pid,
 				.life = interface->incarnation,
-				.place = endpoint->domain->place};
+				.locality = endpoint->domain->locality};
 			endpoint->atomic_max =
 				whole_bytes(interface->port->frame_size - ENCAPSULATION_BYTES_MAX);
 			if (endpoint->self.kind < ADDRESS_NODE)

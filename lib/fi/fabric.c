@@ -364,13 +364,13 @@ static int domain_bind(struct fid *fid, struct fid *bound, uint64_t flags)
 }
 
 /* What all that reach each other have alike. */
-static uint32_t place_of(const struct domain *domain, const char *item)
+static uint32_t locality_of(const struct domain *domain, const char *item)
 {
 	uint16_t first, last;
 
 	switch (domain->kind) {
 	case ADDRESS_NODE:
-		return member_place(item ? item : "");
+		return member_locality(item ? item : "");
 	case ADDRESS_ETHERNET_UDP:
 		return (uint32_t)setting_number(SETTING_UDP_PORT);
 	case ADDRESS_UDP:
@@ -398,7 +398,7 @@ int domain_open(
 		free(domain);
 		return -FI_EINVAL;
 	}
-	domain->place = place_of(domain, info->domain_attr->name);
+	domain->locality = locality_of(domain, info->domain_attr->name);
 	domain->fid.fid = (struct fid){FI_CLASS_DOMAIN, context, &domain_fid_ops};
 	domain->fid.ops = &domain_ops;
 	domain->fid.mr = &mr_ops;

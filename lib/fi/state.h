@@ -106,8 +106,10 @@ struct address {
 	uint16_t unused;
 	uint32_t nid;
 	uint32_t pid;
-	uint32_t life;  /* F5 */
-	uint32_t place; /* which machine; over UDP: what its ports are. Alike, or not reached */
+	uint32_t life; /* F5 */
+	uint32_t
+		/* which machine; over UDP: which ports. Only equal ones reach each other */
+		locality;
 	uint8_t port[FRAME_ADDRESS_BYTES]; /* the MAC address of its port, a hint; zeros: none */
 	uint8_t rest[2];                   /* 0 */
 };
@@ -134,10 +136,10 @@ struct domain {
 	struct fid_domain fid;
 	struct opened *opened;
 	struct fabric *fabric;
-	unsigned device; /* number in PTL_IFACE_NAME */
-	uint8_t kind;    /* ADDRESS_... */
-	uint32_t place;
-	bool locked; /* F4 */
+	unsigned device;   /* number in PTL_IFACE_NAME */
+	uint8_t kind;      /* ADDRESS_... */
+	uint32_t locality; /* as in an address */
+	bool locked;       /* F4 */
 	_Atomic uint32_t lock;
 	uint32_t uses;
 	struct link endpoints; /* that are enabled */

@@ -7,7 +7,7 @@
 
 #include <base/port.h>
 
-uint32_t member_place(const char *node)
+uint32_t member_locality(const char *node)
 {
 	FILE *file = fopen("/proc/sys/kernel/random/boot_id", "re");
 	char boot[64] = "";
@@ -41,7 +41,7 @@ bool member_card(const struct front *front, uint64_t interface, struct card *car
 						       : CARD_ETHERNET,
 	};
 	if (card->network == CARD_NODE)
-		card->place = member_place(member->port->name);
+		card->locality = member_locality(member->port->name);
 	memcpy(card->address, member->port->address, sizeof(card->address));
 	visit_leave(&visit);
 	return true;

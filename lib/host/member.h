@@ -8,7 +8,7 @@
 #include <job/card.h>
 
 /* A number of this machine, until it starts again, and of a node on it. */
-uint32_t member_place(const char *node) CORE_API(member_place);
+uint32_t member_locality(const char *node) CORE_API(member_locality);
 /* The card of a front end's interface. False: the handle is none. */
 bool member_card(const struct front *front, uint64_t interface, struct card *card)
 	CORE_API(member_card);

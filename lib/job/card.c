@@ -30,7 +30,7 @@ void card_encode(const struct card *card, uint8_t bytes[CARD_BYTES])
 	bytes[2] = (uint8_t)card->network;
 	number_encode(bytes + 4, card->process.nid);
 	number_encode(bytes + 8, card->process.pid);
-	number_encode(bytes + 12, card->place);
+	number_encode(bytes + 12, card->locality);
 	memcpy(bytes + 16, card->address, sizeof(card->address));
 	bytes[22] = (uint8_t)card->lifeline.port;
 	bytes[23] = (uint8_t)(card->lifeline.port >> 8);
@@ -44,7 +44,7 @@ bool card_decode(struct card *card, const uint8_t bytes[CARD_BYTES])
 	*card = (struct card){
 		.process = {.nid = number_decode(bytes + 4), .pid = number_decode(bytes + 8)},
 		.network = bytes[2],
-		.place = number_decode(bytes + 12),
+		.locality = number_decode(bytes + 12),
 	};
 	memcpy(card->address, bytes + 16, sizeof(card->address));
 	card->lifeline.port = (uint16_t)(bytes[22] | bytes[23] << 8);
@@ -116,11 +116,11 @@ bool card_unreached(
 			"rank %u is on %s, this process on %s: set PTL_IFACE_NAME and PTL_ENCAP "
 			"alike for all (mpirun: -x PTL_IFACE_NAME)",
 			rank, network_name(other->network), network_name(own->network));
-	else if (own->place != other->place)
+	else if (own->locality != other->locality)
 		snprintf(why, size,
 			"rank %u is on another machine, or on another node of this one: set "
 			"PTL_IFACE_NAME to udp, or to a network interface such as eth1, for all "
 			"(mpirun: -x PTL_IFACE_NAME=udp)",
 			rank);
-	return own->network != other->network || own->place != other->place;
+	return own->network != other->network || own->locality != other->locality;
 }

@@ -2,7 +2,7 @@
 /* card.h - what a rank tells the others of itself: its process, where that is, and which network it
  * is on. A launcher carries it, or an exchange of the program's own.
  *
- *     0 'P'   1 version (1)   2 network   3 0   4 node id   8 process id   12 place
+ *     0 'P'   1 version (1)   2 network   3 0   4 node id   8 process id   12 locality
  *     16 MAC address   22 TCP port (2)   24 IPv6 address (16)
  *
  * Numbers are little-endian. The last two are where the process listens (lifeline.h); port 0:
@@ -40,7 +40,7 @@ struct card_lifeline {
 struct card {
 	struct process process;
 	enum card_network network;
-	uint32_t place;                       /* CARD_NODE: which machine, and which node on it */
+	uint32_t locality;                    /* CARD_NODE: which machine, and which node on it */
 	uint8_t address[FRAME_ADDRESS_BYTES]; /* of its port */
 	struct card_lifeline lifeline;
 };

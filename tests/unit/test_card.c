@@ -15,7 +15,7 @@
 static const struct card some = {
 	.process = {4000000000u, 77},
 	.network = CARD_NODE,
-	.place = 0xabcdef01,
+	.locality = 0xabcdef01,
 	.address = {1, 2, 3, 4, 5, 250},
 	.lifeline = {.port = 0xfedc, .address = {0xfe, 0x80, [15] = 9}},
 };
@@ -25,7 +25,7 @@ static void assert_same(const struct card *a, const struct card *b)
 	assert_int_equal(a->process.nid, b->process.nid);
 	assert_int_equal(a->process.pid, b->process.pid);
 	assert_int_equal(a->network, b->network);
-	assert_int_equal(a->place, b->place);
+	assert_int_equal(a->locality, b->locality);
 	assert_memory_equal(a->address, b->address, sizeof(a->address));
 	assert_int_equal(a->lifeline.port, b->lifeline.port);
 	assert_memory_equal(a->lifeline.address, b->lifeline.address, sizeof(a->lifeline.address));
@@ -99,7 +99,7 @@ static void card__tells_which_setting_to_change(void **state)
 	(void)state;
 	other.process.pid = 1;
 	assert_false(card_unreached(&some, &other, 3, why, sizeof(why)));
-	other.place++;
+	other.locality++;
 	assert_true(card_unreached(&some, &other, 3, why, sizeof(why)));
 	assert_non_null(strstr(why, "rank 3 is on another machine"));
 	assert_non_null(strstr(why, "set PTL_IFACE_NAME to udp"));
