@@ -11,7 +11,7 @@
 #include <base/backoff.h>
 #include <base/settings.h>
 #include <engine/segment.h>
-#include <engine/whole.h>
+#include <engine/single_frame.h>
 #include <host/interface.h>
 #include <host/linger.h>
 #include <wire/encapsulation.h>
@@ -180,8 +180,8 @@ static enum answer interface_make(struct endpoint *endpoint)
 				.pid = interface->self.pid,
 				.life = interface->incarnation,
 				.locality = endpoint->domain->locality};
-			endpoint->atomic_max =
-				whole_bytes(interface->port->frame_size - ENCAPSULATION_BYTES_MAX);
+			endpoint->atomic_max = single_frame_bytes(
+				interface->port->frame_size - ENCAPSULATION_BYTES_MAX);
 			if (endpoint->self.kind < ADDRESS_NODE)
 				memcpy(endpoint->self.port, interface->port->address,
 					sizeof(endpoint->self.port));

@@ -11,13 +11,13 @@
 #include <base/settings.h>
 #include <engine/amo.h>
 #include <engine/command.h>
-#include <engine/whole.h>
+#include <engine/single_frame.h>
 
 #define ENTRIES_MAX  262144
 #define INDEX_MAX    4095
-#define SIZE_LEAST   8  /* bytes, by the specification */
-#define WAW_LEAST    64 /* likewise */
-#define WHOLE_MAX    AMO_BYTES_MAX
+#define SIZE_LEAST   8             /* bytes, by the specification */
+#define WAW_LEAST    64            /* likewise */
+#define SINGLE_MAX   AMO_BYTES_MAX /* what must fit into one frame */
 #define VOLATILE_MAX COPIED_MAX
 #define FEATURES     (PTL_COHERENT_ATOMICS | PTL_TARGET_BIND_INACCESSIBLE)
 
@@ -42,11 +42,13 @@ static const struct limit {
 	LIMIT(max_list_size, "MAX_LIST_SIZE", false, 1, 65536, ENTRIES_MAX),
 	LIMIT(max_triggered_ops, "MAX_TRIGGERED_OPS", false, 1, 4096, 65536),
 	LIMIT(max_msg_size, "MAX_MSG_SIZE", true, 1, MESSAGE_LENGTH_MAX, MESSAGE_LENGTH_MAX),
-	LIMIT(max_atomic_size, "MAX_ATOMIC_SIZE", true, SIZE_LEAST, WHOLE_MAX, WHOLE_MAX),
-	LIMIT(max_fetch_atomic_size, "MAX_FETCH_ATOMIC_SIZE", true, SIZE_LEAST, WHOLE_MAX,
-		WHOLE_MAX),
-	LIMIT(max_waw_ordered_size, "MAX_WAW_ORDERED_SIZE", true, WAW_LEAST, WHOLE_MAX, WHOLE_MAX),
-	LIMIT(max_war_ordered_size, "MAX_WAR_ORDERED_SIZE", true, SIZE_LEAST, WHOLE_MAX, WHOLE_MAX),
+	LIMIT(max_atomic_size, "MAX_ATOMIC_SIZE", true, SIZE_LEAST, SINGLE_MAX, SINGLE_MAX),
+	LIMIT(max_fetch_atomic_size, "MAX_FETCH_ATOMIC_SIZE", true, SIZE_LEAST, SINGLE_MAX,
+		SINGLE_MAX),
+	LIMIT(max_waw_ordered_size, "MAX_WAW_ORDERED_SIZE", true, WAW_LEAST, SINGLE_MAX,
+		SINGLE_MAX),
+	LIMIT(max_war_ordered_size, "MAX_WAR_ORDERED_SIZE", true, SIZE_LEAST, SINGLE_MAX,
+		SINGLE_MAX),
 	LIMIT(max_volatile_size, "MAX_VOLATILE_SIZE", true, SIZE_LEAST, VOLATILE_MAX, VOLATILE_MAX),
 #undef LIMIT
 };
@@ -114,13 +116,13 @@ void limits_choose(const ptl_ni_limits_t *desired, ptl_ni_limits_t *limits)
 
 void limits_fit(ptl_ni_limits_t *limits, uint32_t frame_bytes)
 {
-	const ptl_size_t most = whole_bytes(frame_bytes);
-	ptl_size_t *const whole[] = {&limits->max_atomic_size, &limits->max_fetch_atomic_size,
+	const ptl_size_t most = single_frame_bytes(frame_bytes);
+	ptl_size_t *const limited[] = {&limits->max_atomic_size, &limits->max_fetch_atomic_size,
 		&limits->max_waw_ordered_size, &limits->max_war_ordered_size};
 
-	for (size_t i = 0; i < sizeof(whole) / sizeof(whole[0]); i++)
-		if (*whole[i] > most)
-			*whole[i] = most;
+	for (size_t i = 0; i < sizeof(limited) / sizeof(limited[0]); i++)
+		if (*limited[i] > most)
+			*limited[i] = most;
 }
 
 void limits_tables(const ptl_ni_limits_t *limits, struct segment_limits *tables)

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* whole.h - data of messages that go in one frame, as atomics do. */
-#ifndef ENGINE_WHOLE_H
-#define ENGINE_WHOLE_H
+/* single_frame.h - how much data a message has that must fit into one frame, as an atomic must. */
+#ifndef ENGINE_SINGLE_FRAME_H
+#define ENGINE_SINGLE_FRAME_H
 
 #include <engine/amo.h>
 #include <wire/frame.h>
 #include <wire/message.h>
 
-/* The most bytes of it in a frame of so many, encapsulation aside. */
-static inline uint32_t whole_bytes(uint32_t frame_bytes)
+/* The most bytes of data; frame_bytes: of the frame, without encapsulation. */
+static inline uint32_t single_frame_bytes(uint32_t frame_bytes)
 {
 	const uint32_t overhead = FRAME_HEADER_BYTES + FRAME_SACK_BYTES + RECORD_WHOLE_BYTES +
 				  MESSAGE_HEADER_BYTES + AMO_SIZE_MAX + RECORD_ALIGN;
