@@ -470,9 +470,12 @@ static bool limit_below(int resource, uint64_t least, uint64_t unit, uint64_t *l
 
 void eal_thread_remedy(char *remedy, size_t size)
 {
+	const char *space = lack_cure(ENOMEM, NULL);
 	uint64_t limit;
 	/* Root's are not counted. */
-	if (getuid() != 0 && limit_below(RLIMIT_NPROC, RLIM_INFINITY, 1, &limit))
+	if (space)
+		snprintf(remedy, size, "%s", space);
+	else if (getuid() != 0 && limit_below(RLIMIT_NPROC, RLIM_INFINITY, 1, &limit))
 		snprintf(remedy, size,
 			"this user may have %" PRIu64
 			" processes and threads, a container perhaps fewer: end some, or raise the "

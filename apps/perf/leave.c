@@ -85,6 +85,7 @@ void leave_on_signals(void)
 	atexit(die_of_signal);
 	pthread_sigmask(SIG_BLOCK, &signals, NULL);
 	if (pthread_create(&thread, NULL, wait_for_signal, NULL) != 0)
-		complain("no thread can be started; end other programs.");
+		complain("no thread can be started; end other programs, or raise the limits "
+			 "(ulimit -u, ulimit -v).");
 	pthread_detach(thread);
 }

@@ -710,6 +710,9 @@ static int space_open(struct interface *interface, const struct space_choice *ch
 	interface_resume(interface);
 	if (opened)
 		return 0;
+	log_error("there is not enough memory for the tables of interface %u: ask for smaller "
+		  "limits, or %s",
+		(unsigned)(interface - interfaces), lack_memory());
 	tables_close(interface);
 	return -1;
 }

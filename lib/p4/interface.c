@@ -7,6 +7,7 @@
 
 #include <base/cancel.h>
 #include <base/guard.h>
+#include <base/lack.h>
 #include <base/log.h>
 #include <base/settings.h>
 #include <engine/statistics.h>
@@ -129,8 +130,12 @@ static int ni_open_space(struct ni *ni)
 	limits_tables(&ni->limits, &tables);
 	library_unlock();
 	ni->backings = calloc(tables.regions, sizeof(*ni->backings));
-	if (!ni->backings)
+	if (!ni->backings) {
+		log_error("PtlNIInit failed because there is not enough memory for %u memory "
+			  "descriptors and entries: ask for smaller limits, or %s",
+			tables.regions, lack_memory());
 		return PTL_NO_SPACE;
+	}
 	guard_start(); /* again each time: the program may have installed handlers */
 	answer = interface_open_space(&portals4, ni->port, &choice, &tables, &ni->handle);
 	if (answer == ANSWER_OK) {

@@ -66,6 +66,25 @@ class Surroundings(programs.Case):
             self.assertIn(f"may have {limit} MB of address space", done.stderr)
             self.assertIn("ulimit -v unlimited", done.stderr)
 
+    def test_each_interface_names_a_small_address_space(self):
+        """Whatever does not get its memory, none crashes, and a line says what to do."""
+        job = ["postern-run", "-n", "1"]
+        provider = ["postern-perf", "--library", "fi", "--iterations", "10", "--sizes", "8", "latency"]
+        for words in ([*job, programs.program("examples/pingpong4")], [*job, programs.program("examples/am_ring")],
+                      [*job, programs.program("examples/adi_ring")], ["examples/pingpong_mx", "self"],
+                      *([provider] if os.environ.get("POSTERN_FI") == "yes" else [])):
+            told = 0
+            for limit in range(100, 700, 100):
+                done = subprocess.run([programs.program(words[0]), *words[1:]], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                                      check=False, timeout=programs.TIMEOUT, env=programs.environment(
+                                          XDG_RUNTIME_DIR=self.directory, FI_PROVIDER_PATH=os.path.join(programs.PROGRAMS, "..", "lib", "fi")),
+                                      preexec_fn=lambda size=limit << 20: resource.setrlimit(resource.RLIMIT_AS, (size, size)))
+                self.assertIn(done.returncode, (0, 1, 255), (words, limit, done.stderr))
+                if done.returncode != 0:
+                    self.assertIn("raise the limit by ulimit -v unlimited", done.stderr, (words, limit))
+                    told += 1
+            self.assertGreater(told, 0, words)
+
     def test_a_process_takes_all_descriptors_that_it_may_have(self):
         hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
         process = subprocess.Popen([programs.program("examples/hello"), "receive"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
