@@ -79,7 +79,7 @@ static uint64_t sum_add(uint64_t *sum, uint64_t number)
 #ifdef GASNET_SEQ
 	return *sum += number;
 #else
-	return __atomic_add_fetch(sum, number, __ATOMIC_RELAXED);
+	return __atomic_add_fetch(sum, number, __ATOMIC_ACQ_REL);
 #endif
 }
 
@@ -122,7 +122,11 @@ static void share_take(uint32_t rank, unsigned credits)
 
 void share_return(uint32_t rank, unsigned credits)
 {
-	(void)sum_add(&peers[rank].returned, credits);
+	struct peer *peer = &peers[rank];
+
+	/* It gives back what a request took before. */
+	if (sum_add(&peer->returned, credits) > sum_read(&peer->used))
+		nonsense(rank);
 }
 
 /* Whether a sum is by half a share more than the peer knows. Another thread may have told it a

@@ -27,7 +27,8 @@
 #define TAGS        (TAG_GET | TAG_BOUNCE)
 #define MEMSET      64u /* handlers of the library */
 #define MEMSET_DONE 65u
-#define POLL_TURNS  64u /* copies */
+#define FILLS       256u /* memsets at other ranks in progress, at most */
+#define POLL_TURNS  64u  /* copies */
 
 enum { PUTS, GETS, DIRECTIONS };
 
@@ -44,6 +45,14 @@ struct bounce {
 	uint8_t bytes[];
 };
 
+/* A memset at another rank, whose reply says its index. */
+struct fill {
+	group *group; /* NULL: the place is free */
+	uint32_t rank;
+};
+
+LOCK(fill_lock); /* fills */
+static struct fill fills[FILLS];
 static PER_THREAD group implicit;
 static PER_THREAD group *region; /* that is being recorded, or NULL */
 static PER_THREAD group *free_groups;
@@ -345,10 +354,41 @@ static void put_copy_add(group *one, uint32_t rank, void *to, const void *from, 
 
 /* --- memset: an active message of the library */
 
+/* Returns a place's index; FILLS: none is free. */
+static unsigned fill_take(group *one, uint32_t rank)
+{
+	static unsigned next;
+	unsigned tried = 0, index;
+
+	lock(fill_lock);
+	while (tried < FILLS && fills[next % FILLS].group) {
+		tried++;
+		next++;
+	}
+	index = tried < FILLS ? next++ % FILLS : FILLS;
+	if (index < FILLS)
+		fills[index] = (struct fill){one, rank};
+	unlock(fill_lock);
+	return index;
+}
+
+/* Returns the group of a memset that a rank has done; NULL: there is none at this rank. */
+static group *fill_end(uint32_t index, uint32_t rank)
+{
+	group *one = NULL;
+
+	lock(fill_lock);
+	if (index < FILLS && fills[index].rank == rank) {
+		one = fills[index].group;
+		fills[index].group = NULL;
+	}
+	unlock(fill_lock);
+	return one;
+}
+
 static void memset_do(gasnet_token_t token, gasnet_handlerarg_t address_high,
 	gasnet_handlerarg_t address_low, gasnet_handlerarg_t value, gasnet_handlerarg_t length_high,
-	gasnet_handlerarg_t length_low, gasnet_handlerarg_t group_high,
-	gasnet_handlerarg_t group_low)
+	gasnet_handlerarg_t length_low, gasnet_handlerarg_t index)
 {
 	void *start = (void *)(uintptr_t)joined(address_high, address_low);
 	const size_t length = joined(length_high, length_low);
@@ -358,15 +398,18 @@ static void memset_do(gasnet_token_t token, gasnet_handlerarg_t address_high,
 	if (!segment_has(gasnet.rank, start, length))
 		nonsense(from);
 	memset(start, value, length);
-	(void)gasnet_AMReplyShort2(token, MEMSET_DONE, group_high, group_low);
+	(void)gasnet_AMReplyShort1(token, MEMSET_DONE, index);
 }
 
-static void memset_done(
-	gasnet_token_t token, gasnet_handlerarg_t group_high, gasnet_handlerarg_t group_low)
+static void memset_done(gasnet_token_t token, gasnet_handlerarg_t index)
 {
-	group *one = (group *)(uintptr_t)joined(group_high, group_low);
+	gasnet_node_t from;
+	group *one;
 
-	(void)token;
+	(void)gasnet_AMGetMsgSource(token, &from);
+	one = fill_end((uint32_t)index, from);
+	if (!one)
+		nonsense(from);
 	count_add(&one->open[PUTS], -1u);
 }
 
@@ -379,6 +422,7 @@ void (*transfer_handler(unsigned index))(void)
 
 static void memset_add(group *one, uint32_t rank, void *to, int value, size_t length)
 {
+	unsigned tries = 0, index;
 	void *here;
 
 	remote_check("a memset", rank, to, length);
@@ -391,9 +435,11 @@ static void memset_add(group *one, uint32_t rank, void *to, int value, size_t le
 		near_written();
 		return;
 	}
+	while ((index = fill_take(one, rank)) == FILLS)
+		wait_turn(&tries);
 	count_add(&one->open[PUTS], 1);
-	(void)gasnet_AMRequestShort7(
-		rank, MEMSET, HALVES((uintptr_t)to), value, HALVES(length), HALVES((uintptr_t)one));
+	(void)gasnet_AMRequestShort6(rank, MEMSET, HALVES((uintptr_t)to), value, HALVES(length),
+		(gasnet_handlerarg_t)index);
 }
 
 /* --- the interface: blocking */

@@ -114,7 +114,7 @@ class Exit(unittest.TestCase):
         self.leaves(EVERYTHING, "unmapped-long", 134, "a long message of rank 0 has 4096 bytes for 0x10000, where this rank has no memory")
 
     def test_a_rank_that_lies_ends_the_job(self):
-        for lie in ("address", "arguments", "length", "memset"):
+        for lie in ("address", "arguments", "length", "memset", "done", "unknown", "reply"):
             with self.subTest(lie):
                 self.assertEqual(self.leaves(LIAR, lie, 134, "a message of rank 1 makes no sense", ranks=2), "")
 
