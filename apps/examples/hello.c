@@ -68,8 +68,10 @@ static void greet(ptl_handle_md_t descriptor, ptl_handle_eq_t queue)
 		check(PtlPut(descriptor, PTL_ACK_REQ, target, PORTAL, 0, GREETINGS, 0, 0),
 			"PtlPut");
 		wait_for(queue, PTL_EVENT_SEND_END, UINT64_MAX, &event);
-		if (wait_for(queue, PTL_EVENT_ACK, TRY_AGAIN, &event))
+		if (wait_for(queue, PTL_EVENT_ACK, TRY_AGAIN, &event)) {
+			printf("%u:%u has taken the greeting\n", target.nid, target.pid);
 			return;
+		}
 	}
 	fprintf(stderr,
 		"%u:%u is there, but takes no greeting: it waits for none, or it admits its own "

@@ -71,8 +71,8 @@ static void silence_find(struct doctor *doctor, const struct doctor_interface *i
 			break;
 		}
 		doctor_find(doctor, LEVEL_FAILURE,
-			"nobody says where %s is: it does not run, or not on "
-			"this network, VLAN or encapsulation",
+			"no process with the id %s is on this network: it does not run, or it has "
+			"another PTL_IFACE_NAME, PTL_VLAN or PTL_ENCAP",
 			peer);
 		break;
 	case POSTERN_PING_NO_NODE:

@@ -36,7 +36,8 @@ struct run {
 	uint64_t restarts;        /* times another life of the process answered */
 	uint32_t incarnation;     /* of the last answer; 0: none yet */
 	uint32_t size;            /* of questions */
-	struct postern_ping last; /* the last one that was not answered, or else the last */
+	struct postern_ping last; /* the last one that was not answered */
+	bool told;                /* why it was not */
 	struct tally round_trip;
 	struct tally residence; /* this and the next only of answers that tell them apart */
 	struct tally network;
@@ -80,28 +81,6 @@ static const char *time_text(double ns, char *text)
 	return text;
 }
 
-static const char *status_text(const struct run *run, char *text, size_t size)
-{
-	const uint8_t *address = run->last.address;
-
-	switch (run->last.status) {
-	case POSTERN_PING_NO_ADDRESS:
-		snprintf(text, size, "nobody says where it is");
-		break;
-	case POSTERN_PING_NO_NODE:
-		snprintf(text, size, "neither its node nor a gateway answers ARP");
-		break;
-	case POSTERN_PING_NOT_SENT:
-		snprintf(text, size, "the port takes no frame");
-		break;
-	default:
-		snprintf(text, size, "no answer from %02x:%02x:%02x:%02x:%02x:%02x", address[0],
-			address[1], address[2], address[3], address[4], address[5]);
-		break;
-	}
-	return text;
-}
-
 /* Has a host said that it has no such process? Only ports on UDP sockets hear that. */
 static bool host_refused(const struct run *run)
 {
@@ -124,30 +103,44 @@ static bool on_sockets(const struct run *run)
 	return sockets;
 }
 
-/* Advice to the user when nobody answers. */
-static const char *advice(const struct run *run)
+/* Why the last question has no answer, and what to do. */
+static void silence_print(const struct run *run)
 {
+	const uint8_t *address = run->last.address;
+
 	switch (run->last.status) {
 	case POSTERN_PING_NO_ADDRESS:
 		if (host_refused(run))
-			return "Its host answers, but no process with that id does: has the "
-			       "program started, with the same PTL_UDP_PORTS, is it stopped, or "
-			       "does a firewall reject these UDP ports?";
-		if (on_sockets(run))
-			return "Nothing comes back: its host is down, or drops UDP ports "
-			       "PTL_UDP_PORTS, as a firewall on the way may, or an address is "
-			       "translated (NAT).";
-		return "No process has that id here, or the link is down, or it is on another VLAN "
-		       "or "
-		       "encapsulation; is PTL_IFACE_NAME the right port?";
+			printf("the host of %s answers, but no process with that id does: start "
+			       "the process with the same PTL_UDP_PORTS, and let firewalls pass "
+			       "these UDP ports\n",
+				run->target);
+		else if (on_sockets(run))
+			printf("nothing comes back from the host of %s: start that host, and let "
+			       "firewalls pass the UDP ports PTL_UDP_PORTS; udp does not work "
+			       "through "
+			       "address translation (NAT)\n",
+				run->target);
+		else
+			printf("no process with the id %s is on this network: start it, and give "
+			       "both the same PTL_IFACE_NAME, PTL_VLAN and PTL_ENCAP; "
+			       "postern-info doctor checks the link\n",
+				run->target);
+		break;
 	case POSTERN_PING_NO_NODE:
-		return "The node is off, or on another network; check PTL_IP and PTL_GATEWAY.";
+		printf("neither the node of %s nor a gateway answers ARP: start that node, and "
+		       "check PTL_IP and PTL_GATEWAY\n",
+			run->target);
+		break;
 	case POSTERN_PING_NOT_SENT:
-		return "The link is down.";
+		printf("the port sends no frame: bring its link up\n");
+		break;
 	default:
-		return "The process was found, but is stopped or gone, or frames of this size do "
-		       "not "
-		       "reach it; try --size 0, or --mtu.";
+		printf("no answer from %02x:%02x:%02x:%02x:%02x:%02x, where the process was found: "
+		       "it is stopped or has ended, or frames of this size do not reach it; try "
+		       "--size 0, or --mtu\n",
+			address[0], address[1], address[2], address[3], address[4], address[5]);
+		break;
 	}
 }
 
@@ -176,6 +169,7 @@ static void answer_print(const struct run *run, const struct postern_ping *ping)
 static void answer_take(struct run *run, const struct postern_ping *ping)
 {
 	run->answered++;
+	run->told = false;
 	tally_add(&run->round_trip, ping->round_trip);
 	if (ping->exact) {
 		tally_add(&run->residence, ping->residence);
@@ -191,11 +185,26 @@ static void answer_take(struct run *run, const struct postern_ping *ping)
 		answer_print(run, ping);
 }
 
+/* The reason is printed once, until it changes. */
+static void silence_take(struct run *run, const struct postern_ping *ping)
+{
+	const bool known = run->told && run->last.status == ping->status;
+
+	run->last = *ping;
+	if (!talks(&run->options))
+		return;
+	printf("seq=%" PRIu64 ": ", run->sent);
+	if (known)
+		puts("no answer");
+	else
+		silence_print(run);
+	run->told = true;
+}
+
 /* One question. */
 static void ask(struct run *run)
 {
 	struct postern_ping ping;
-	char text[128];
 	int code;
 
 	run->sent++;
@@ -206,10 +215,7 @@ static void ask(struct run *run)
 	if (ping.status == POSTERN_PING_ANSWERED) {
 		answer_take(run, &ping);
 	} else {
-		run->last = ping;
-		if (talks(&run->options))
-			printf("seq=%" PRIu64 ": %s\n", run->sent,
-				status_text(run, text, sizeof(text)));
+		silence_take(run, &ping);
 	}
 	if (talks(&run->options))
 		fflush(stdout);
@@ -308,12 +314,8 @@ static void summary_print(const struct run *run)
 		printf("%s restarted %" PRIu64 " times\n", run->target, run->restarts);
 	if (run->options.mtu)
 		path_print(run);
-	if (run->answered == 0 && run->sent > 0) {
-		char text[128];
-
-		printf("%s: %s. %s\n", run->target, status_text(run, text, sizeof(text)),
-			advice(run));
-	}
+	if (run->answered == 0 && run->sent > 0 && !run->told)
+		silence_print(run);
 }
 
 static void tally_json(const char *name, const struct tally *tally)

@@ -353,7 +353,7 @@ class Live(programs.Case):
         self.server()
         code, found, _ = self.findings("9:9", **self.node())
         self.assertEqual(code, 1)
-        self.assertIn("nobody says where 9:9 is", found["peer"]["text"])
+        self.assertIn("no process with the id 9:9 is on this network", found["peer"]["text"])
 
     def test_without_a_port_to_others_that_is_what_is_told(self):
         code, found, _ = self.findings("1:1", PTL_IFACE_NAME="loop:a", PTL_NID="2")

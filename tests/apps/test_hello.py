@@ -26,7 +26,8 @@ class Hello(programs.Case):
     def test_a_greeting_arrives_in_the_other_process(self):
         receiver = self.start("examples/hello", "receive", **self.node())
         self.await_line(receiver, "waiting at 1:1")
-        self.expect_success(programs.run("examples/hello", "send", "1:1", **self.node()))
+        sender = self.expect_success(programs.run("examples/hello", "send", "1:1", **self.node()))
+        self.assertEqual(sender.stdout, "1:1 has taken the greeting\n")
         code, out, err = self.finish(receiver)
         self.assertEqual(code, 0, err)
         self.assertIn("says: Hello from the other side.", out)

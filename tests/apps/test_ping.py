@@ -150,13 +150,16 @@ class Remote(programs.Case):
         other = here[:here.rindex(".")] + "." + str(int(here[here.rindex(".") + 1:]) ^ 1)  # a host of its own, for all that udp knows
         done = programs.run("postern-ping", "--count", "1", "--timeout", "100ms", f"{other}:2", PTL_IFACE_NAME=f"udp:{here}")
         self.assertEqual(done.returncode, 1)
-        self.assertIn("Its host answers, but no process with that id does", done.stdout)
+        self.assertRegex(done.stdout, r"seq=1: the host of \d+:2 answers, but no process with that id does: start the process")
 
     def test_a_process_that_does_not_exist_is_told_from_one_that_does_not_answer(self):
         server = self.server()
-        done = programs.run("postern-ping", "--count", "1", "--timeout", "100ms", "1:2", **self.node())
-        self.assertEqual(done.returncode, 1)
-        self.assertIn("nobody says where it is", done.stdout)
+        why = "no process with the id 1:2 is on this network: start it, "
+        for word in ("--count=3", "--quiet"):
+            done = programs.run("postern-ping", "--count", "3", "--interval", "1ms", "--timeout", "100ms", word, "1:2", **self.node())
+            self.assertEqual(done.returncode, 1)
+            self.assertEqual(done.stdout.count(why), 1, done.stdout)
+            self.assertEqual("seq=3: no answer\n" in done.stdout, word != "--quiet")
         asker = self.start("postern-ping", "--interval", "20ms", "--timeout", "200ms", "1:1",
                            **self.node())
         self.await_line(asker, "64 bytes from 1:1")
