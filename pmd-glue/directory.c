@@ -159,6 +159,30 @@ static bool level_enter(struct directory *directory, const char *name)
 	return directory->fd >= 0;
 }
 
+/* The number of this user outside the user namespace, where another user may have `uid`. */
+static unsigned long uid_outside(uid_t uid)
+{
+	unsigned long first, outside, count, found = uid;
+	FILE *map = fopen("/proc/self/uid_map", "re");
+	while (map && fscanf(map, "%lu %lu %lu", &first, &outside, &count) == 3)
+		if (uid >= first && uid - first < count)
+			found = outside + (uid - first);
+	if (map)
+		fclose(map);
+	return found;
+}
+
+/* In a directory of all users. A user of a namespace, such as unshare -Ur makes, spares the name of
+ * the user that has this number outside. */
+static void base_name(uid_t uid, char *name, size_t size)
+{
+	unsigned long outside = uid_outside(uid);
+	if (outside == uid)
+		snprintf(name, size, "postern-%u", uid);
+	else
+		snprintf(name, size, "postern-%u-%lu", uid, outside);
+}
+
 /* Opens the directory that all rendezvous of this user lie below, and gives the name of that
  * level. */
 static bool base_enter(struct directory *directory, char *name, size_t size)
@@ -179,7 +203,7 @@ static bool base_enter(struct directory *directory, char *name, size_t size)
 		close_and_forget(&directory->fd);
 	}
 	directory->displaced = directory->path[0] != '\0';
-	snprintf(name, size, "postern-%u", directory->uid);
+	base_name(directory->uid, name, size);
 	snprintf(directory->path, sizeof(directory->path), "/tmp");
 	directory->fd = open("/tmp", flags);
 	if (directory->fd < 0)
@@ -209,7 +233,7 @@ static void displaced_warn(const struct directory *directory)
 /* Enters the directory of all rendezvous of this user. */
 static bool rendezvous_enter(struct directory *directory, directory_tell *tell)
 {
-	char base[sizeof("postern-4294967295")];
+	char base[sizeof("postern-4294967295-4294967295")];
 
 	*directory = (struct directory){.fd = -1, .lock = -1, .uid = geteuid(), .tell = tell};
 	return base_enter(directory, base, sizeof(base)) && level_enter(directory, base);

@@ -3,7 +3,8 @@
  * share memory.
  *
  * A rendezvous is a directory: $XDG_RUNTIME_DIR/postern/NAME, or /tmp/postern-UID/NAME if that
- * variable does not name a directory of this user. One that is not removed on purpose
+ * variable does not name a directory of this user; in a user namespace the user's number outside
+ * follows UID. One that is not removed on purpose
  * (directory_discard()) stays, with one file in it, because a container may have mounted it. Each
  * process has its own process id in the rendezvous, and a socket of that name. A connection joins
  * two processes: memory that one of them made and both have mapped, and a socket. The socket ends

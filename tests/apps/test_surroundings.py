@@ -8,6 +8,7 @@ import ctypes
 import errno
 import os
 import resource
+import shutil
 import struct
 import subprocess
 import time
@@ -93,6 +94,23 @@ class Surroundings(programs.Case):
         self.addCleanup(self.end, process)
         process.stdout.readline()
         self.assertEqual(resource.prlimit(process.pid, resource.RLIMIT_NOFILE), (hard, hard))
+
+
+class Namespaces(programs.Case):
+    def test_a_user_who_is_root_in_a_namespace_has_a_directory_of_his_own(self):
+        """And not that of root."""
+        words = ["unshare", "-Ur", "sh", "-c", 'test $(id -u) = 0 && exec "$@"', "sh"]
+        if os.getuid() != 0 or subprocess.run([*words, "true"], user=programs.OTHER_USER, stderr=subprocess.DEVNULL, check=False).returncode != 0:
+            self.skipTest("only root can become another user, and not every system lets that one make a namespace")
+        own = f"/tmp/postern-0-{programs.OTHER_USER}"
+        self.addCleanup(shutil.rmtree, own, ignore_errors=True)
+        self.expect_success(programs.run("examples/hello", XDG_RUNTIME_DIR=""))  # root's
+        done = subprocess.run([*words, programs.program("postern-run"), "-n", "2", programs.program("examples/ring_allreduce")], text=True,
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False, timeout=programs.TIMEOUT,
+                              env=programs.environment(XDG_RUNTIME_DIR=""), user=programs.OTHER_USER)
+        self.expect_success(done)
+        self.assertEqual(os.stat(own).st_uid, programs.OTHER_USER)
+        self.assertEqual(os.stat("/tmp/postern-0").st_uid, 0)
 
 
 class Interfaces(programs.Case):
