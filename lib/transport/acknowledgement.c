@@ -353,6 +353,8 @@ static inline void pending_ack_read(struct transport *transport, const struct pe
 			if (peer->flight->rack_sent != 0)
 				recovery_detect(transport, peer);
 			flight_gapless(peer);
+			/* The timer may have been set for a timeout, after a probe. */
+			flight_watch(transport, peer);
 		}
 	}
 	if (sender_has_work(peer))

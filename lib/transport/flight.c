@@ -65,7 +65,9 @@ uint64_t flight_probe_due(const struct peer *peer)
 	if (peer->flight->probed || peer->rtt == 0 || peer->backoff != 0 ||
 		peer->flight->lost_count != 0)
 		return UINT64_MAX;
-	return RTE_MAX(peer->data_sent, peer->progress) + 2 * (uint64_t)peer->rtt + PROBE_MARGIN;
+	/* The time in the network alone: an answer that was lost was in its host until it was sent
+	 * again, which says nothing of the next one. */
+	return RTE_MAX(peer->data_sent, peer->progress) + 2 * (uint64_t)peer->delay + PROBE_MARGIN;
 }
 
 uint64_t flight_due(const struct peer *peer)

@@ -8,7 +8,7 @@
 #include <transport/buffer.h>
 #include <transport/internal.h>
 
-/* beyond two round trips of silence; less than any timeout */
+/* beyond two round trips of silence, without the time in hosts; less than any timeout */
 #define PROBE_MARGIN (2 * ACK_LATER_DELAY)
 
 /* Gives a peer's flight back: no frame is in flight any more. */

@@ -742,6 +742,47 @@ static void timeout__is_short_again_when_the_peer_answers_a_question(void **stat
 	network_destroy(network);
 }
 
+/* Loses the second frame of data of node 0 and its first repetition, and what node 1 sends until
+ * then. */
+static bool halved_filter(struct network *network, unsigned from, unsigned to, const uint8_t *bytes)
+{
+	static unsigned count;
+	struct frame frame;
+
+	(void)to;
+	if (from != 0)
+		return network->nodes[0].counters.retransmits_probe != 0;
+	frame_recall(
+		bytes + encapsulation_skip(&network->nodes[from].transport->encapsulation, bytes),
+		&frame);
+	count += frame.type == FRAME_DATA;
+	return frame.type != FRAME_DATA || count == 1 || count > 3;
+}
+
+static void probe__follows_a_probe_after_which_a_part_was_acknowledged(void **state)
+{
+	struct network *network = network_standard(2, network_seed());
+	const struct transport_counters *counters = &network->nodes[0].counters;
+
+	(void)state;
+	network_start(network);
+	network_send(network, 0, 1, 8);
+	assert_true(network_run(network, SECOND));
+	network->filter = halved_filter;
+	network_send(network, 0, 1, 8);
+	network_pass(network, 2 * MICROSECOND);
+	network_send(network, 0, 1, 8);
+	network_pass(network, 200 * MICROSECOND);
+	assert_int_equal(counters->retransmits_probe, 1);
+	network_send(network, 1, 0, 8); /* acknowledges the first one */
+	network_pass(network, 200 * MICROSECOND);
+	assert_int_equal(counters->retransmits_probe, 2);
+	assert_true(network_run(network, SECOND));
+	network_check(network);
+	assert_int_equal(counters->timeouts, 0);
+	network_destroy(network);
+}
+
 static void close__ends_every_message(void **state)
 {
 	struct network *network = network_standard(2, network_seed());
@@ -907,6 +948,7 @@ int main(void)
 		cmocka_unit_test(discard__without_a_stop_takes_it_all),
 		cmocka_unit_test(await__counts_what_was_sent_until_then),
 		cmocka_unit_test(timeout__is_short_again_when_the_peer_answers_a_question),
+		cmocka_unit_test(probe__follows_a_probe_after_which_a_part_was_acknowledged),
 		cmocka_unit_test(close__ends_every_message),
 		cmocka_unit_test(chaos__kills_restarts_and_cuts_end_every_message_once),
 		cmocka_unit_test(transport__is_called_by_its_owner_alone),
