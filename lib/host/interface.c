@@ -4,7 +4,6 @@
 
 #include <assert.h>
 #include <inttypes.h>
-#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -14,7 +13,6 @@
 
 #include <base/extent.h>
 #include <base/lack.h>
-#include <base/list.h>
 #include <base/log.h>
 #include <base/backoff.h>
 #include <base/port.h>
@@ -22,7 +20,7 @@
 #include <engine/statistics.h>
 #include <host/linger.h>
 #include <host/outer.h>
-#include <host/poller.h>
+#include <host/polling.h>
 #include <host/telemetry.h>
 #include <host/visitor.h>
 #include <host/waiting.h>
@@ -30,7 +28,6 @@
 #include <transport/statistics.h>
 
 #define EVENT_ALIGN 4096
-#define CPU_ANY     UINT64_MAX
 
 struct interface interfaces[HANDLE_INTERFACES];
 
@@ -38,24 +35,6 @@ struct interface interfaces[HANDLE_INTERFACES];
 static _Atomic uint64_t inlined_interfaces;
 static_assert(ENGINES_MAX == 64, "a bit each");
 static_assert(INTERFACE_PID_ANY == GLUE_PID_ANY, "passed on to the port");
-
-/* A poll thread and what it is for. */
-struct poll_thread {
-	struct link link;
-	uint64_t cpu; /* or CPU_ANY */
-	uint64_t started;
-	struct poller *poller;
-	struct glue_thread *thread;
-};
-
-/* An interface's helper (progress.h) and its thread; NULL: it is absent. */
-struct interface_helper {
-	struct helper *helper;
-	struct glue_thread *thread;
-};
-
-/* Under the library's lock. */
-static struct link poll_threads = LIST_INITIAL(poll_threads);
 
 static const struct clock glue_clock = {.now = glue_now};
 
@@ -143,15 +122,6 @@ static bool checksum_is_full(unsigned number)
 	return setting_is(SETTING_CHECKSUM, "full");
 }
 
-/* A turn for the other interfaces of this process, to whom the caller may have sent frames that
- * nothing announces. The library's lock is held. */
-static unsigned interface_drive_others(void)
-{
-	list_each (struct poll_thread, thread, &poll_threads, link)
-		poller_call(thread->poller);
-	return interface_drive();
-}
-
 static struct engine *engine_open(
 	struct interface *interface, unsigned number, unsigned device, struct segment *segment)
 {
@@ -170,284 +140,13 @@ static struct engine *engine_open(
 				.peers_max = (uint32_t)setting_number(SETTING_PEERS_MAX),
 				.secret = {{random_number(), random_number()}},
 				.full_checksum = checksum_is_full(device),
-				.wait = interface_drive_others,
+				.wait = polling_drive,
 				.seed = random_number(),
 				.encapsulation = interface->encapsulation,
 			},
 	};
 
 	return engine_create(&options);
-}
-
-static uint64_t poll_cpu(unsigned number)
-{
-	return setting_number_item(SETTING_POLL_CORE, number, CPU_ANY);
-}
-
-static struct poll_thread *poll_thread_find(uint64_t cpu)
-{
-	list_each (struct poll_thread, thread, &poll_threads, link)
-		if (thread->cpu == cpu)
-			return thread;
-	return NULL;
-}
-
-static enum poller_manner poll_manner(void)
-{
-	if (setting_is(SETTING_POLL, "interrupt"))
-		return POLLER_INTERRUPT;
-	return setting_is(SETTING_POLL, "adaptive") ? POLLER_ADAPTIVE : POLLER_BUSY;
-}
-
-/* Is the CPU that the user wants for the thread to be had? Returns false after an error line. */
-static bool poll_cpu_usable(unsigned number)
-{
-	uint64_t cpu = poll_cpu(number);
-
-	return cpu == CPU_ANY || setting_is(SETTING_PROGRESS, "inline") ||
-	       glue_cpu_usable((int)cpu);
-}
-
-/* A launcher that binds ranks to cores gives each one CPU, where a poll thread is in the way. */
-static void one_cpu_warn(void)
-{
-	cpu_set_t set;
-
-	if (poll_manner() != POLLER_INTERRUPT && sched_getaffinity(0, sizeof(set), &set) == 0 &&
-		CPU_COUNT(&set) == 1)
-		log_warning("this process may use one CPU, where its poll thread and its own "
-			    "calls take turns: give it two (mpirun: --map-by slot:pe=2), or set "
-			    "PTL_PROGRESS=both");
-}
-
-/* A thread with this first engine; NULL: the system has none, or no memory. */
-static struct poll_thread *poll_thread_start(
-	uint64_t cpu, struct engine *engine, struct segment *segment, bool external)
-{
-	struct poll_thread *thread = calloc(1, sizeof(*thread));
-
-	if (!thread)
-		return NULL;
-	thread->cpu = cpu;
-	thread->started = glue_now(NULL);
-	if (cpu == CPU_ANY && list_empty(&poll_threads))
-		one_cpu_warn();
-	thread->poller = poller_create(poll_manner(), &glue_clock);
-	if (thread->poller) {
-		poller_add(thread->poller, engine, segment, external);
-		thread->thread = glue_thread_start(
-			poller_run, thread->poller, cpu == CPU_ANY ? -1 : (int)cpu, "postern");
-	}
-	if (!thread->thread) {
-		poller_destroy(thread->poller);
-		free(thread);
-		return NULL;
-	}
-	if (cpu == CPU_ANY)
-		log_debug(LOG_INTERFACE, "a thread polls on whatever CPU the system gives it");
-	else
-		log_debug(LOG_INTERFACE, "a thread polls on CPU %u", (unsigned)cpu);
-	poller_resume(thread->poller);
-	list_append(&poll_threads, &thread->link);
-	return thread;
-}
-
-/* Hands the engine to a poll thread. 0 or -1. */
-static int interface_attend(struct interface *interface, unsigned number, struct segment *segment)
-{
-	uint64_t cpu = poll_cpu(number);
-	/* With several poll threads, another one's frames may come at any time. */
-	bool external = interface->port->external || setting_items(SETTING_POLL_CORE) > 1;
-
-	interface->thread = poll_thread_find(cpu);
-	if (interface->thread) {
-		poller_pause(interface->thread->poller);
-		poller_add(interface->thread->poller, interface->engine, segment, external);
-		poller_resume(interface->thread->poller);
-	} else {
-		interface->thread = poll_thread_start(cpu, interface->engine, segment, external);
-	}
-	return interface->thread ? 0 : -1;
-}
-
-/* Do the program's calls drive the engine? Without PTL_PROGRESS the port decides, unless the user
- * has said how a poll thread is to be. */
-static bool progress_is_inlined(const struct port *port)
-{
-	if (!setting_is(SETTING_PROGRESS, "auto"))
-		return !setting_is(SETTING_PROGRESS, "core");
-	return port->helped && !setting_is_given(SETTING_POLL) &&
-	       !setting_is_given(SETTING_POLL_CORE);
-}
-
-/* Several interfaces of a process send frames to each other that no port announces. */
-static bool frames_are_external(const struct interface *interface)
-{
-	return interface->port->external || setting_items(SETTING_IFACE_NAME) > 1 ||
-	       interface - interfaces >= (ptrdiff_t)setting_items(SETTING_IFACE_NAME);
-}
-
-/* Takes the progress lock, however long another thread holds it. */
-static void progress_await(struct progress *progress)
-{
-	unsigned looks = 0;
-
-	while (!progress_take(progress))
-		backoff(&looks);
-}
-
-/* Wakes a thread that sleeps in the helper's place. */
-static void progress_disturb(struct progress *progress)
-{
-	progress_await(progress);
-	progress_leave(progress);
-}
-
-/* The progress lock gets an engine, or NULL, and its helper, or NULL. cancels: of its port. */
-static void progress_give(
-	struct progress *progress, struct engine *engine, struct helper *helper, bool cancels)
-{
-	/* A thread that still believes the last life open may hold it. */
-	progress_await(progress);
-	if (progress->cancels)
-		cancel_release(progress->cancel);
-	progress->engine = engine;
-	progress->helper = helper;
-	progress->cancels = engine && cancels;
-	if (progress->cancels)
-		progress->cancel = cancel_hold();
-	progress_leave(progress);
-}
-
-/* Calls drive the engine, and a helper may look after it. 0, or -1: there is no helper to be had.
- */
-static int interface_attach(struct interface *interface, unsigned number, struct segment *segment)
-{
-	struct interface_helper *own = calloc(1, sizeof(*own));
-	uint64_t cpu = poll_cpu(number);
-
-	interface->submission.progress = &interface->progress;
-	interface->helper = NULL;
-	interface->helped = false;
-	if (setting_is(SETTING_PROGRESS, "inline")) {
-		if (own)
-			own->helper =
-				helper_create_absent(&interface->progress, segment, &glue_clock);
-		interface->helper = own;
-		progress_give(&interface->progress, interface->engine, own ? own->helper : NULL,
-			interface->port->cancels);
-		return 0;
-	}
-	if (own)
-		own->helper = helper_create(
-			&interface->progress, segment, frames_are_external(interface), &glue_clock);
-	if (!own || !own->helper) {
-		free(own);
-		return -1;
-	}
-	progress_give(
-		&interface->progress, interface->engine, own->helper, interface->port->cancels);
-	own->thread = glue_thread_start(
-		helper_run, own->helper, cpu == CPU_ANY ? -1 : (int)cpu, "postern-helper");
-	if (own->thread) {
-		interface->helper = own;
-		interface->helped = true;
-		return 0;
-	}
-	progress_give(&interface->progress, NULL, NULL, false);
-	helper_destroy(own->helper);
-	free(own);
-	return -1;
-}
-
-/* The progress lock loses its engine, and its helper ends. */
-static void interface_detach(struct interface *interface)
-{
-	struct interface_helper *own = interface->helper;
-
-	progress_give(&interface->progress, NULL, NULL, false);
-	if (!own)
-		return;
-	interface->helper = NULL;
-	if (interface->helped) {
-		helper_stop(own->helper);
-		glue_thread_join(own->thread);
-	}
-	interface->helped = false;
-	helper_destroy(own->helper);
-	free(own);
-}
-
-/* Takes the engine back: from here on it is the caller's. */
-static void interface_desert(struct interface *interface)
-{
-	struct poll_thread *thread = interface->thread;
-
-	if (!thread) {
-		interface_detach(interface);
-		engine_own(interface->engine);
-		return;
-	}
-	interface->thread = NULL;
-	poller_pause(thread->poller);
-	poller_remove(thread->poller, interface->engine);
-	if (poller_count(thread->poller) > 0) {
-		poller_resume(thread->poller);
-		return;
-	}
-	poller_stop(thread->poller);
-	glue_thread_join(thread->thread);
-	link_remove(&thread->link);
-	poller_destroy(thread->poller);
-	free(thread);
-}
-
-void interface_change_poll(void)
-{
-	list_each (struct poll_thread, thread, &poll_threads, link) {
-		poller_pause(thread->poller);
-		poller_set_manner(thread->poller, poll_manner());
-		poller_resume(thread->poller);
-	}
-}
-
-void interface_pause(struct interface *interface)
-{
-	if (interface->thread)
-		poller_pause(interface->thread->poller);
-	else
-		progress_await(interface->submission.progress);
-}
-
-void interface_resume(struct interface *interface)
-{
-	if (interface->thread)
-		poller_resume(interface->thread->poller);
-	else
-		progress_leave(interface->submission.progress);
-}
-
-void interface_look(struct interface *interface,
-	void (*look)(struct interface *interface, void *context), void *context)
-{
-	interface_pause(interface);
-	look(interface, context);
-	interface_resume(interface);
-}
-
-bool interface_poll(const struct interface *interface, struct poll_info *info)
-{
-	const struct poll_thread *thread = interface->thread;
-
-	if (!thread)
-		return false;
-	*info = (struct poll_info){
-		.cpu = thread->cpu,
-		.busy = poller_busy(thread->poller),
-		.elapsed = glue_now(NULL) - thread->started,
-		.interfaces = poller_count(thread->poller),
-	};
-	return true;
 }
 
 struct interface *interface_of(const struct front *front, uint64_t handle)
@@ -534,10 +233,7 @@ static int interface_open_engine(
 
 	if (interface->port->external)
 		engine_claim(interface->engine);
-	interface->inlined = progress_is_inlined(interface->port);
-	interface->submission.progress = NULL;
-	if ((interface->inlined ? interface_attach(interface, device, segment)
-				: interface_attend(interface, device, segment)) == 0)
+	if (polling_begin(interface, device, segment) == 0)
 		return 0;
 	engine_own(interface->engine);
 	engine_destroy(interface->engine);
@@ -586,7 +282,7 @@ static enum answer interface_open_on(const struct front *front, unsigned number,
 	interface->submission.space = 0;
 	interface->self.pid = pid;
 	interface->uid = getuid();
-	if (!poll_cpu_usable(device))
+	if (!polling_cpu_usable(device))
 		return ANSWER_GONE;
 	answer = interface_open_port(interface, device);
 	if (answer != ANSWER_OK)
@@ -791,7 +487,7 @@ void interface_rouse_one(struct interface *interface)
 	atomic_thread_fence(memory_order_seq_cst);
 	sleepers_rouse(interface->submission.segment);
 	if (interface->submission.progress)
-		progress_disturb(interface->submission.progress);
+		polling_disturb(interface->submission.progress);
 }
 
 void interface_rouse(const struct front *front)
@@ -803,7 +499,7 @@ void interface_rouse(const struct front *front)
 		if (interface_is_open(front, i)) {
 			sleepers_rouse(interfaces[i].submission.segment);
 			if (interfaces[i].submission.progress)
-				progress_disturb(interfaces[i].submission.progress);
+				polling_disturb(interfaces[i].submission.progress);
 		}
 	library_unlock();
 }
@@ -824,7 +520,7 @@ static void interface_wake(struct interface *interface)
 	if (interface->submission.space == 0)
 		submission_post(&interface->submission, &abandon);
 	else if (interface->submission.progress)
-		progress_disturb(interface->submission.progress);
+		polling_disturb(interface->submission.progress);
 }
 
 /* Which way messages went. The engine is gone, and its counters are still there. */
@@ -851,8 +547,7 @@ static void engine_end(struct interface *interface)
 	settled = engine_settled(interface->engine);
 	if (!settled) {
 		linger_begin();
-		linger_settle(interface->engine, (unsigned)(interface - interfaces),
-			interface_drive_others);
+		linger_settle(interface->engine, (unsigned)(interface - interfaces), polling_drive);
 	}
 	engine_destroy(interface->engine);
 	interface->engine = NULL;
@@ -920,7 +615,7 @@ static void interface_end_further(struct interface *interface)
 	visitor_await(number);
 	library_lock();
 	while (interface_is_ending(interface, handle) && !space_close(interface)) {
-		unsigned work = interface_drive_others();
+		unsigned work = polling_drive();
 
 		library_unlock();
 		if (work == 0)
@@ -944,7 +639,7 @@ static void interface_end_first(struct interface *interface)
 		interface_leave(ended[i]);
 	for (uint32_t i = 0; i < count; i++)
 		visitor_await(ended[i]);
-	interface_desert(interface);
+	polling_end(interface);
 	engine_end(interface);
 	for (uint32_t i = 0; i < count; i++)
 		interface_free_tables(&interfaces[ended[i]]);

@@ -49,9 +49,9 @@ struct interface {
 	struct port *port;
 	struct encapsulation_options encapsulation;
 	struct engine *engine;
-	struct poll_thread *thread; /* interface.c; NULL: calls drive */
+	struct poll_thread *thread; /* polling.c; NULL: calls drive */
 	bool helped;                /* by a thread: PTL_PROGRESS=both */
-	/* interface.c; where calls drive. NULL: there is none, or another one is first */
+	/* polling.c; where calls drive. NULL: there is none, or another one is first */
 	struct interface_helper *helper;
 	bool ending;  /* a further one that closes: its space still has operations in flight */
 	void *memory; /* of the segment */

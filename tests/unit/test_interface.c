@@ -3,8 +3,8 @@
  * interfaces come and go while threads use them. Over the loopback; first with a poll thread, then
  * inline.
  *
- * Covers: lib/host/interface.c, lib/host/visitor.c, lib/host/front.c, lib/host/setting.c,
- * lib/host/statistics.c, lib/p3/front.c, lib/p3/postern.c.
+ * Covers: lib/host/interface.c, lib/host/polling.c, lib/host/visitor.c, lib/host/front.c,
+ * lib/host/setting.c, lib/host/statistics.c, lib/p3/front.c, lib/p3/postern.c.
  */
 #include <pthread.h>
 #include <sched.h>
