@@ -101,8 +101,8 @@ void capture_finish(struct capture *capture);
 int glue_fault_change(struct port *port, unsigned interface, const char *specification);
 
 /* Memory of a segment: a mapping of a memfd, zeroed and sparse, in hugepages if there are enough.
- * fd, for tests, may be NULL. glue_segment_commit() makes sure that a range has
- * memory, and returns -1 if there is none; glue_segment_warm() maps a range that has, so that the
+ * fd, for tests, may be NULL. glue_segment_commit() makes sure that a range can be used, and
+ * returns -1 if there is no memory for it; glue_segment_warm() maps a range that can, so that the
  * first use of a page is as quick as the next ones. glue_segment_reset() gives the memory back and
  * leaves zeroed, readable address space, which the caller unmaps when no thread reads it any more.
  */

@@ -7,7 +7,8 @@
  *
  * I1. A segment of hugepages is made only when there are enough for all of it at that moment, and a
  *     range is written to only after glue_segment_commit(): a page that cannot be had is an error
- *     there, not a SIGBUS later.
+ *     there, not a SIGBUS later. Only a hugepage and, with vm.overcommit_memory=2, any page can
+ *     be refused. Elsewhere committing takes no memory, because most of a table is never used.
  * I2. All that is known of an application's block is in a tree of blocks, never in the block or
  *     before it: the address that the caller gives may belong to nobody, or to other memory.
  */
@@ -17,6 +18,8 @@
 #include <numaif.h>
 #include <pthread.h>
 #include <search.h>
+#include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -42,6 +45,7 @@ struct segment {
 	size_t size;
 	size_t page;
 	int fd;
+	bool refusable; /* a page may be refused when it is touched, I1 */
 };
 
 /* Memory of an application. */
@@ -71,6 +75,17 @@ static void memory_prefer(void *memory, size_t size, int socket)
 	if (mbind(memory, size, MPOL_PREFERRED, &mask, NODES_MAX, 0) != 0)
 		log_debug(LOG_MEMORY, "memory on node %d cannot be preferred: %s", socket,
 			strerror(errno));
+}
+
+/* Does the kernel refuse a page beyond a limit of its own (vm.overcommit_memory=2)? */
+static bool pages_limited(void)
+{
+	FILE *file = fopen("/proc/sys/vm/overcommit_memory", "re");
+	int policy = file ? fgetc(file) : EOF;
+
+	if (file)
+		fclose(file);
+	return policy != '0' && policy != '1';
 }
 
 static int segment_file(size_t size, unsigned flags)
@@ -112,6 +127,7 @@ static bool segment_map(struct segment *segment, size_t size, size_t page, unsig
 	}
 	segment->size = size;
 	segment->page = page;
+	segment->refusable = (flags & MFD_HUGETLB) || pages_limited();
 	return true;
 }
 
@@ -142,25 +158,30 @@ void *glue_segment_create(size_t size, int socket, int *fd)
 	return segment->base;
 }
 
+static int range_allocate(const struct segment *segment, size_t offset, size_t size)
+{
+	size_t start = offset / segment->page * segment->page;
+	size_t end = round_up(offset + size, segment->page);
+	int result;
+	do
+		result = fallocate(segment->fd, 0, (off_t)start, (off_t)(end - start));
+	while (result != 0 && errno == EINTR);
+	return result;
+}
+
 int glue_segment_commit(void *memory, size_t offset, size_t size)
 {
 	struct segment *segment;
-	size_t start, end;
 	int result = -1;
 	if (size == 0)
 		return 0;
 	pthread_mutex_lock(&segments_lock);
 	for (segment = segments; segment && segment->base != memory; segment = segment->next)
 		;
-	if (segment && offset < segment->size && size <= segment->size - offset) {
-		start = offset / segment->page * segment->page;
-		end = round_up(offset + size, segment->page);
-		do
-			result = fallocate(segment->fd, 0, (off_t)start, (off_t)(end - start));
-		while (result != 0 && errno == EINTR);
-	}
+	if (segment && offset < segment->size && size <= segment->size - offset)
+		result = segment->refusable ? range_allocate(segment, offset, size) : 0;
 	pthread_mutex_unlock(&segments_lock);
-	return result == 0 ? 0 : -1;
+	return result;
 }
 
 void glue_segment_warm(void *memory, size_t offset, size_t size)

@@ -7,7 +7,10 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define MEGABYTE ((size_t)1 << 20)
@@ -69,6 +72,44 @@ static void glue_segment_commit__refuses_what_is_outside(void **state)
 	assert_int_equal(glue_segment_commit(segment, 1, SIZE_MAX), -1);
 	assert_int_equal(glue_segment_commit(segment + 4096, 0, 1), -1);
 	glue_segment_reset(segment, MEGABYTE);
+}
+
+static const char *policy; /* vm.overcommit_memory; NULL: it cannot be read */
+
+FILE *__wrap_fopen64(const char *name, const char *mode);
+FILE *__real_fopen64(const char *name, const char *mode);
+
+FILE *__wrap_fopen64(const char *name, const char *mode)
+{
+	if (strcmp(name, "/proc/sys/vm/overcommit_memory") != 0)
+		return __real_fopen64(name, mode);
+	return policy ? fmemopen((void *)(uintptr_t)policy, strlen(policy), "r") : NULL;
+}
+
+/* Bytes that a segment takes when half of it is committed. */
+static size_t taken(const char *under)
+{
+	struct stat status;
+	char *segment;
+	int fd;
+
+	policy = under;
+	segment = glue_segment_create(2 * MEGABYTE, -1, &fd);
+	assert_non_null(segment);
+	assert_int_equal(glue_segment_commit(segment, 0, MEGABYTE), 0);
+	assert_int_equal(fstat(fd, &status), 0);
+	close(fd);
+	glue_segment_reset(segment, 2 * MEGABYTE);
+	return (size_t)status.st_blocks * 512;
+}
+
+static void glue_segment_commit__takes_memory_where_it_could_be_refused_later(void **state)
+{
+	(void)state;
+	assert_int_equal(taken("0\n"), 0);
+	assert_int_equal(taken("1\n"), 0);
+	assert_int_equal(taken("2\n"), MEGABYTE);
+	assert_int_equal(taken(NULL), MEGABYTE);
 }
 
 static void glue_segment_reset__leaves_zeros_and_gives_the_memory_back(void **state)
@@ -161,6 +202,7 @@ int main(void)
 		cmocka_unit_test(glue_segment_create__may_be_larger_than_the_machines_memory),
 		cmocka_unit_test(glue_segment_create__refuses_sizes_that_cannot_be),
 		cmocka_unit_test(glue_segment_commit__refuses_what_is_outside),
+		cmocka_unit_test(glue_segment_commit__takes_memory_where_it_could_be_refused_later),
 		cmocka_unit_test(glue_segment_reset__leaves_zeros_and_gives_the_memory_back),
 		cmocka_unit_test(glue_memory_alloc__gives_aligned_memory_of_any_size),
 		cmocka_unit_test(glue_memory_alloc__refuses_sizes_that_cannot_be),
