@@ -55,8 +55,17 @@ struct letter {
 static struct messages *ends[2];
 static struct process ids[2];
 static uint64_t words_told[2];
-static bool hostile;   /* end 1: what it does wrong is told of it, */
-static uint32_t spare; /* headers of ends that are opened */
+static bool hostile;    /* end 1: what it does wrong is told of it, */
+static uint32_t spare;  /* headers of ends that are opened */
+static bool lends_none; /* there is no memory for a copy of a kept message (unexpected.h, U6) */
+
+void *__real_malloc(size_t size);
+void *__wrap_malloc(size_t size);
+
+void *__wrap_malloc(size_t size)
+{
+	return lends_none && size == sizeof(struct lent) ? NULL : __real_malloc(size);
+}
 
 static void letter_done(void *owner, struct transfer *message)
 {
@@ -399,6 +408,78 @@ static void a_probe_finds_nothing_of_a_peer_that_was_dismissed(void **state)
 	messages_dismiss(ends[1], 0);
 	assert_int_not_equal(ends[1]->show, SHOW_NOTHING);
 	assert_false(messages_probe(ends[1], 1, UINT64_MAX, &found));
+	teardown(state);
+}
+
+/* Its data was kept with it, or is fetched to be shown. */
+static void a_message_that_is_shown_is_known_as_it_was_sent(void **state)
+{
+	static const uint64_t lengths[] = {COPIED_MAX, COPIED_MAX + 1};
+	static char sent[COPIED_MAX + 1], got[COPIED_MAX + 1];
+
+	(void)state;
+	for (unsigned n = 0; n < 2; n++) {
+		const struct send_wish wish = {.bits = 5,
+			.buffer = sent,
+			.length = lengths[n],
+			.data = 77,
+			.marked = true};
+		struct message_found found;
+		struct letter out, in;
+
+		ends_open(0, 1 << 16);
+		fill(sent, sizeof(sent), n);
+		messages_send_wish(ends[0], &out.message, 1, &wish);
+		settle(nothing_flies, ends[0]);
+		settle(message_shown, ends[1]);
+		assert_int_equal(shown->transfer.peer, 0);
+		assert_int_equal(shown->transfer.bits, 5);
+		assert_int_equal(shown->transfer.whole, lengths[n]);
+		assert_int_equal(shown->moved, lengths[n]);
+		assert_memory_equal(shown->data, sent, lengths[n]);
+		assert_int_equal(ends[1]->posted, 0);
+		assert_true(messages_has_carried(ends[1], 0));
+		messages_shown(ends[1], false);
+		assert_true(messages_probe(ends[1], 5, 0, &found));
+		assert_true(found.marked);
+		assert_int_equal(found.data, 77);
+		receive(&in, 1, 5, 0, got, sizeof(got));
+		letter_settle(&in);
+		assert_true(in.message.marked);
+		assert_int_equal(in.message.data, 77);
+		assert_memory_equal(got, sent, lengths[n]);
+		teardown(state);
+	}
+}
+
+static bool show_fails(void *context)
+{
+	const struct messages *end = context;
+
+	assert_false(message_shown(context));
+	return end->peers[1].failed;
+}
+
+/* It is as lost as one that never came, and no receive waits for it. */
+static void a_message_that_cannot_be_shown_loses_its_peer(void **state)
+{
+	struct letter out, in;
+	char got[8];
+
+	(void)state;
+	ends_open(0, 1 << 16);
+	hostile = lends_none = true;
+	send(&out, 1, 1, "one", 4, false);
+	settle(nothing_flies, ends[1]);
+	settle(show_fails, ends[0]);
+	assert_int_equal(ends[0]->show, SHOW_NOTHING);
+	assert_true(nothing_is_shown(ends[0]));
+	assert_int_equal(ends[0]->peers[1].taken, 1); /* it counts in its share no more */
+	hostile = lends_none = false;
+	messages_send(ends[0], &out.message, 0, 1, "two", 4, false);
+	receive(&in, 0, 1, 0, got, sizeof(got));
+	letter_settle(&in);
+	assert_string_equal(got, "two");
 	teardown(state);
 }
 
@@ -1747,6 +1828,8 @@ int main(void)
 		TEST_OPEN(a_message_that_waits_can_be_moved),
 		TEST_OPEN(a_probe_finds_what_is_fetched_to_be_shown),
 		TEST_OPEN(what_was_withdrawn_is_not_shown),
+		TEST_OPEN(a_message_that_is_shown_is_known_as_it_was_sent),
+		TEST_OPEN(a_message_that_cannot_be_shown_loses_its_peer),
 		TEST_OPEN(a_probe_finds_nothing_of_a_peer_that_was_dismissed),
 		TEST_OPEN(a_synchronous_send_fails_whose_peer_is_dismissed_before_its_ack),
 		TEST_OPEN(a_program_that_makes_no_call_holds_up_no_sender),
