@@ -177,26 +177,33 @@ static struct room terminal_room(void)
 		.width = size.ws_col, .height = terminal && size.ws_row > 2 ? size.ws_row - 2u : 0};
 }
 
+/* A longer line would push itself out of the screen. */
+static void title_print(const struct options *options, unsigned width)
+{
+	char title[128];
+
+	snprintf(title, sizeof(title), "postern-top, every %g s: q quits, + - interval, n %s, c %s",
+		options->interval, options->view == VIEW_NODES ? "interfaces" : "nodes",
+		options->view == VIEW_COUNTERS ? "interfaces" : "counters");
+	printf(CLEAR "%.*s\n", width > 0 ? (int)width : (int)sizeof(title), title);
+}
+
 static int print_all(const struct options *options)
 {
+	const struct room room = terminal_room();
+
 	if (options->json) {
 		table_print_json(options->view);
 		return output_flush() ? 0 : 1;
 	}
 	if (terminal)
-		printf(CLEAR
-			"postern-top %s, every %g s: q ends, + and - change that, n shows %s, c "
-			"%s\n",
-			VERSION(POSTERN_VERSION_MAJOR, POSTERN_VERSION_MINOR,
-				POSTERN_VERSION_PATCH),
-			options->interval, options->view == VIEW_NODES ? "interfaces" : "nodes",
-			options->view == VIEW_COUNTERS ? "interfaces" : "counters");
+		title_print(options, room.width);
 	if (options->view == VIEW_NODES)
-		table_print_pairs(terminal_room());
+		table_print_pairs(room);
 	else if (options->view == VIEW_COUNTERS)
-		table_print_counters(terminal_room());
+		table_print_counters(room);
 	else
-		table_print(terminal_room());
+		table_print(room);
 	return output_flush() ? 0 : 1;
 }
 

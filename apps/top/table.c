@@ -228,7 +228,7 @@ static void lines_print(const struct heading *columns, unsigned count, struct ro
 	for (unsigned i = 0; i <= shown; i++)
 		line_print(columns, table[i], widths, room.width);
 	if (shown < count)
-		printf("%u more\n", count - shown);
+		printf("%u more rows\n", count - shown);
 }
 
 void table_print(struct room room)

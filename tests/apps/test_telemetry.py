@@ -348,21 +348,23 @@ class Top(Case):
         servers = [self.start("postern-perf", "--server", PTL_NID="1", PTL_IFACE_NAME=f"node:low{n}") for n in range(9)]
         for server in servers:
             self.await_line(server, "Serving")
-        leader, follower = pty.openpty()
-        fcntl.ioctl(follower, termios.TIOCSWINSZ, struct.pack("HHHH", 10, 80, 0, 0))
-        top = subprocess.Popen([programs.program("postern-top"), "-i", "0.2"], stdin=follower, stdout=follower,
-                               stderr=subprocess.STDOUT, env=programs.environment())
-        self.addCleanup(lambda: (top.poll() is None and top.kill(), top.wait()))
-        os.close(follower)
-        seen = b""
-        while seen.count(b"\033[H\033[J") < 3:
-            seen += os.read(leader, 65536)
-        os.close(leader)
-        screen = seen.split(b"\033[H\033[J")[2].decode().splitlines()
-        self.assertLess(len(screen), 10)
-        self.assertIn("postern-top", screen[0])
-        self.assertIn("PROGRAM", screen[1])
-        self.assertRegex(screen[-1], r"^\d+ more$")
+        for columns in (80, 40):
+            leader, follower = pty.openpty()
+            fcntl.ioctl(follower, termios.TIOCSWINSZ, struct.pack("HHHH", 10, columns, 0, 0))
+            top = subprocess.Popen([programs.program("postern-top"), "-i", "0.2"], stdin=follower, stdout=follower,
+                                   stderr=subprocess.STDOUT, env=programs.environment())
+            self.addCleanup(lambda process=top: (process.poll() is None and process.kill(), process.wait()))
+            os.close(follower)
+            seen = b""
+            while seen.count(b"\033[H\033[J") < 3:
+                seen += os.read(leader, 65536)
+            os.close(leader)
+            screen = seen.split(b"\033[H\033[J")[2].decode().splitlines()
+            self.assertLess(len(screen), 10)
+            self.assertIn("postern-top", screen[0])
+            self.assertIn("PROG", screen[1])
+            self.assertRegex(screen[-1], r"^\d+ more rows$")
+            self.assertEqual([line for line in screen if len(line) > columns], [])
 
     def test_a_narrow_terminal_shows_what_matters(self):
         self.traffic()
