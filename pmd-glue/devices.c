@@ -141,10 +141,11 @@ unsigned glue_devices(struct glue_device *devices, unsigned count)
 {
 	struct device_list list = {.devices = devices, .count = count};
 	list_add(&list, "node", "node", true,
-		"usable, and the usual one: joins the processes of this user here");
-	list_add(&list, "loop:NAME", "loopback", true, "usable: joins interfaces of one process");
+		"usable, the default: connects processes of this user on this machine");
+	list_add(
+		&list, "loop:NAME", "loopback", true, "usable: connects interfaces of one process");
 	if (local_is_there())
-		list_add(&list, "udp", "udp", true, "usable by every user: joins hosts by IP");
+		list_add(&list, "udp", "udp", true, "usable by every user: connects hosts by IP");
 	else
 		list_add(&list, "udp", "udp", false,
 			"there is no IPv4 address but those of this host alone: ip address");

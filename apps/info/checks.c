@@ -57,13 +57,13 @@ void check_cores(struct doctor *doctor)
 
 	cpus_usable(doctor, &usable);
 	if (usable.count > 1 || !doctor->poll_thread) {
-		doctor_find(doctor, LEVEL_OK, "%u CPUs for this process", usable.count);
+		doctor_find(doctor, LEVEL_OK, "this process may use %u CPUs", usable.count);
 		return;
 	}
 	doctor_find(doctor, LEVEL_WARNING,
-		"the poll thread shares the only CPU with the program, and each waits for the "
+		"the polling thread and the program share the only CPU, and each waits for the "
 		"other");
-	doctor_mend(doctor, "export PTL_PROGRESS=inline");
+	doctor_fix(doctor, "export PTL_PROGRESS=inline");
 }
 
 static void poll_core_look(struct doctor *doctor, unsigned cpu)
@@ -73,7 +73,7 @@ static void poll_core_look(struct doctor *doctor, unsigned cpu)
 
 	cpus_usable(doctor, &usable);
 	if (usable.has[cpu]) {
-		doctor_find(doctor, LEVEL_OK, "CPU %u polls", cpu);
+		doctor_find(doctor, LEVEL_OK, "CPU %u has a polling thread", cpu);
 		return;
 	}
 	for (unsigned i = 0; i < HOST_CPUS; i++)
@@ -81,7 +81,7 @@ static void poll_core_look(struct doctor *doctor, unsigned cpu)
 			other = i;
 	doctor_find(doctor, LEVEL_FAILURE,
 		"PTL_POLL_CORE is CPU %u, which is off, or which this process may not use", cpu);
-	doctor_mend(doctor, "export PTL_POLL_CORE=%u", other);
+	doctor_fix(doctor, "export PTL_POLL_CORE=%u", other);
 }
 
 void check_poll_core(struct doctor *doctor)
@@ -90,13 +90,14 @@ void check_poll_core(struct doctor *doctor)
 	unsigned last = 0;
 
 	if (!doctor->poll_thread) {
-		doctor_find(doctor, LEVEL_OK, "there is no poll thread (PTL_PROGRESS)");
+		doctor_find(doctor, LEVEL_OK, "there is no polling thread (PTL_PROGRESS)");
 		return;
 	}
 	if (poll_cores(doctor, poll_core_look))
 		return;
 	if (!doctor->poll_busy) {
-		doctor_find(doctor, LEVEL_OK, "the poll thread shares CPUs and gives way");
+		doctor_find(doctor, LEVEL_OK,
+			"the polling thread shares CPUs, and sleeps when no messages come");
 		return;
 	}
 	cpus_usable(doctor, &usable);
@@ -104,9 +105,9 @@ void check_poll_core(struct doctor *doctor)
 		if (usable.has[i])
 			last = i;
 	doctor_find(doctor, LEVEL_WARNING,
-		"the polling thread never gives way with PTL_POLL=busy, but has no CPU of its own; "
+		"with PTL_POLL=busy the polling thread never sleeps, but it has no CPU of its own; "
 		"other threads on its CPU run slowly");
-	doctor_mend(doctor, "export PTL_POLL_CORE=%u", last);
+	doctor_fix(doctor, "export PTL_POLL_CORE=%u", last);
 }
 
 static void isolation_look(struct doctor *doctor, unsigned cpu)
@@ -119,13 +120,14 @@ static void isolation_look(struct doctor *doctor, unsigned cpu)
 	apart = isolated.has[cpu];
 	quiet = tickless.has[cpu];
 	if (apart && quiet) {
-		doctor_find(doctor, LEVEL_OK, "CPU %u is isolated and without ticks", cpu);
+		doctor_find(doctor, LEVEL_OK, "CPU %u is isolated and has no timer ticks", cpu);
 		return;
 	}
-	doctor_find(doctor, LEVEL_WARNING, "CPU %u polls, but the kernel %s%s%s there", cpu,
+	doctor_find(doctor, LEVEL_WARNING,
+		"CPU %u has a polling thread, but the kernel %s%s%s there", cpu,
 		apart ? "" : "runs other threads", apart || quiet ? "" : " and ",
 		quiet ? "" : "ticks");
-	doctor_mend(doctor,
+	doctor_fix(doctor,
 		"sudo sed -i 's/^GRUB_CMDLINE_LINUX=\"/&isolcpus=%u nohz_full=%u rcu_nocbs=%u /' "
 		"/etc/default/grub && sudo update-grub && sudo reboot",
 		cpu, cpu, cpu);
@@ -134,7 +136,8 @@ static void isolation_look(struct doctor *doctor, unsigned cpu)
 void check_isolation(struct doctor *doctor)
 {
 	if (!poll_cores(doctor, isolation_look))
-		doctor_find(doctor, LEVEL_OK, "no CPU is set aside for polling (PTL_POLL_CORE)");
+		doctor_find(doctor, LEVEL_OK,
+			"no CPU is reserved for a polling thread (PTL_POLL_CORE)");
 }
 
 static void siblings_look(struct doctor *doctor, unsigned cpu)
@@ -151,15 +154,15 @@ static void siblings_look(struct doctor *doctor, unsigned cpu)
 		return;
 	}
 	doctor_find(doctor, LEVEL_WARNING,
-		"CPU %u polls and shares its core with CPU %u, whose work slows it down", cpu,
+		"CPU %u has a polling thread, which is slowed down by CPU %u on the same core", cpu,
 		other);
-	doctor_mend(doctor, "echo 0 | sudo tee " CPU_FILES "/cpu%u/online", other);
+	doctor_fix(doctor, "echo 0 | sudo tee " CPU_FILES "/cpu%u/online", other);
 }
 
 void check_siblings(struct doctor *doctor)
 {
 	if (!poll_cores(doctor, siblings_look))
-		doctor_find(doctor, LEVEL_OK, "no CPU is set aside for polling");
+		doctor_find(doctor, LEVEL_OK, "no CPU is reserved for a polling thread");
 }
 
 void check_governor(struct doctor *doctor)
@@ -177,16 +180,15 @@ void check_governor(struct doctor *doctor)
 		if (strcmp(governor, "performance") == 0)
 			continue;
 		doctor_find(doctor, LEVEL_WARNING,
-			"the frequency of CPU %u is governed by \"%s\": it sleeps deep and wakes "
-			"slowly",
+			"CPU %u has the frequency governor \"%s\", so it wakes slowly from sleep",
 			i, governor);
-		doctor_mend(doctor,
+		doctor_fix(doctor,
 			"echo performance | sudo tee " CPU_FILES "/cpu*/cpufreq/scaling_governor");
 		return;
 	}
 	doctor_find(doctor, LEVEL_OK,
-		any ? "CPUs keep their frequency"
-		    : "the frequency of CPUs is not this system's to govern");
+		any ? "all CPUs have the frequency governor \"performance\""
+		    : "this system does not control the frequency of its CPUs");
 }
 
 /* Counts hugepages of all sizes: *pages there are, *free of them. In MiB. */
@@ -225,8 +227,8 @@ void check_hugepages(struct doctor *doctor)
 	const long long least = (long long)(HUGEPAGES_LEAST >> 20),
 			advised = (long long)(HUGEPAGES_ADVISED >> 20);
 	unsigned cards = cards_uio(doctor);
-	const char *need =
-		cards > 0 ? "cards under uio_pci_generic need them" : "memory is slower without";
+	const char *need = cards > 0 ? "cards under uio_pci_generic need them"
+				     : "memory access is slower without them";
 	enum level level = cards > 0 ? LEVEL_FAILURE : LEVEL_WARNING;
 	long long pages, unused;
 
@@ -237,11 +239,11 @@ void check_hugepages(struct doctor *doctor)
 	}
 	if (pages > 0)
 		doctor_find(doctor, level,
-			"%lld of %lld MiB are free, of which Postern wants %lld at least: %s",
-			unused, pages, least, need);
+			"%lld of %lld MiB are free, and Postern uses them if %lld are: %s", unused,
+			pages, least, need);
 	else
-		doctor_find(doctor, level, "there are none: %s", need);
-	doctor_mend(doctor, "sudo sysctl -w vm.nr_hugepages=%lld",
+		doctor_find(doctor, level, "there are none; %s", need);
+	doctor_fix(doctor, "sudo sysctl -w vm.nr_hugepages=%lld",
 		(pages - unused + advised * (cards > 1 ? cards : 1)) / 2);
 }
 
@@ -274,9 +276,9 @@ static void numa_look(struct doctor *doctor, const struct doctor_interface *inte
 	}
 	while (cpu < HOST_CPUS - 1 && !near.has[cpu])
 		cpu++;
-	doctor_find(doctor, LEVEL_WARNING, "CPU %d polls %s, which is on another node, %lld",
+	doctor_find(doctor, LEVEL_WARNING, "CPU %d polls %s, which is on another NUMA node, %lld",
 		interface->cpu, interface->device, node);
-	doctor_mend(doctor, "export PTL_POLL_CORE=%u", cpu);
+	doctor_fix(doctor, "export PTL_POLL_CORE=%u", cpu);
 }
 
 void check_numa(struct doctor *doctor)
@@ -289,10 +291,10 @@ void check_numa(struct doctor *doctor)
 		host_number(&doctor->host, 0, "/proc/sys/kernel/numa_balancing") != 0) {
 		doctor_find(doctor, LEVEL_WARNING,
 			"the kernel moves memory between nodes, and stops threads that touch it");
-		doctor_mend(doctor, "sudo sysctl -w kernel.numa_balancing=0");
+		doctor_fix(doctor, "sudo sysctl -w kernel.numa_balancing=0");
 	}
 	if (doctor->finding_count == before)
-		doctor_find(doctor, LEVEL_OK, "nothing is on the wrong node");
+		doctor_find(doctor, LEVEL_OK, "no polling thread is far from its card or memory");
 }
 
 /* Linux 6.18.0 to 6.18.44: a process of another session may wait for seconds, which looks to its
@@ -310,7 +312,7 @@ static void autogroup_look(struct doctor *doctor)
 		"Linux %s may let a process wait for seconds when more threads want to run than "
 		"there are CPUs",
 		line);
-	doctor_mend(doctor, "sudo sysctl -w kernel.sched_autogroup_enabled=0");
+	doctor_fix(doctor, "sudo sysctl -w kernel.sched_autogroup_enabled=0");
 }
 
 void check_kernel(struct doctor *doctor)
@@ -328,7 +330,7 @@ void check_kernel(struct doctor *doctor)
 		doctor_find(doctor, LEVEL_WARNING,
 			"transparent hugepages are always on: threads stall while the kernel "
 			"builds one");
-		doctor_mend(doctor,
+		doctor_fix(doctor,
 			"echo madvise | sudo tee /sys/kernel/mm/transparent_hugepage/enabled");
 	}
 	if (kernel && host_number(&doctor->host, 1000000, "/proc/sys/net/core/netdev_max_backlog") <
@@ -336,22 +338,22 @@ void check_kernel(struct doctor *doctor)
 		doctor_find(doctor, LEVEL_WARNING,
 			"the kernel drops frames when %lld wait for a CPU",
 			host_number(&doctor->host, 0, "/proc/sys/net/core/netdev_max_backlog"));
-		doctor_mend(doctor, "sudo sysctl -w net.core.netdev_max_backlog=10000");
+		doctor_fix(doctor, "sudo sysctl -w net.core.netdev_max_backlog=10000");
 	}
 	if (packets &&
 		host_number(&doctor->host, 1000000, "/proc/sys/net/core/optmem_max") < 20480) {
 		doctor_find(doctor, LEVEL_WARNING,
 			"net.core.optmem_max is %lld bytes: packet sockets may be refused",
 			host_number(&doctor->host, 0, "/proc/sys/net/core/optmem_max"));
-		doctor_mend(doctor, "sudo sysctl -w net.core.optmem_max=131072");
+		doctor_fix(doctor, "sudo sysctl -w net.core.optmem_max=131072");
 	}
 	if (doctor_has(doctor, KIND_UDP) && receive_memory < RECEIVE_MEMORY_ADVISED) {
 		doctor_find(doctor, LEVEL_WARNING,
-			"a UDP socket holds %lld KiB, which many senders fill at once",
+			"a UDP socket can hold only %lld KiB, which many senders fill at once",
 			receive_memory / 1024);
-		doctor_mend(doctor, "sudo sysctl -w net.core.rmem_max=%d", RECEIVE_MEMORY_ADVISED);
+		doctor_fix(doctor, "sudo sysctl -w net.core.rmem_max=%d", RECEIVE_MEMORY_ADVISED);
 	}
 	autogroup_look(doctor);
 	if (doctor->finding_count == before)
-		doctor_find(doctor, LEVEL_OK, "nothing in its settings disturbs");
+		doctor_find(doctor, LEVEL_OK, "no setting of the kernel delays messages");
 }

@@ -84,22 +84,22 @@ static void sudo_remove(char *commands)
 		memmove(at, at + strlen(word), strlen(at + strlen(word)) + 1);
 }
 
-void doctor_mend(struct doctor *doctor, const char *format, ...)
+void doctor_fix(struct doctor *doctor, const char *format, ...)
 {
 	struct finding *finding = &doctor->findings[doctor->finding_count - 1];
-	char *before = finding->mend, *added;
+	char *before = finding->fix, *added;
 	va_list arguments;
 
 	va_start(arguments, format);
 	if (vasprintf(&added, format, arguments) < 0)
 		abort();
 	va_end(arguments);
-	if (asprintf(&finding->mend, "%s%s%s", before ? before : "", before ? "\n" : "", added) < 0)
+	if (asprintf(&finding->fix, "%s%s%s", before ? before : "", before ? "\n" : "", added) < 0)
 		abort();
 	free(before);
 	free(added);
 	if (geteuid() == 0)
-		sudo_remove(finding->mend);
+		sudo_remove(finding->fix);
 }
 
 bool doctor_has(const struct doctor *doctor, enum kind kind)
@@ -249,16 +249,16 @@ static void settings_read(struct doctor *doctor)
 
 /* --- what is printed */
 
-/* Each command is a line of its own, so that it can be pasted. */
-static void mend_print(const char *mend)
+/* Each command is a line of its own, so that it can be pasted. What is ok may still be better. */
+static void fix_print(const char *fix, enum level level)
 {
-	if (mend)
-		printf("         mend:\n");
-	while (mend && mend[0] != '\0') {
-		int length = (int)strcspn(mend, "\n");
+	if (fix)
+		printf("         %s:\n", level == LEVEL_OK ? "optional" : "fix");
+	while (fix && fix[0] != '\0') {
+		int length = (int)strcspn(fix, "\n");
 
-		printf("             %.*s\n", length, mend);
-		mend += length + (mend[length] == '\n');
+		printf("             %.*s\n", length, fix);
+		fix += length + (fix[length] == '\n');
 	}
 }
 
@@ -268,7 +268,7 @@ static void findings_print(const struct doctor *doctor)
 		const struct finding *finding = &doctor->findings[i];
 
 		printf("%-8s %s: %s\n", level_names[finding->level], finding->check, finding->text);
-		mend_print(finding->mend);
+		fix_print(finding->fix, finding->level);
 	}
 }
 
@@ -282,8 +282,8 @@ static void findings_json(const struct doctor *doctor, const unsigned *counts)
 		printf("%s\n    {\"check\": \"%s\", \"level\": \"%s\", \"text\": ",
 			i > 0 ? "," : "", finding->check, level_names[finding->level]);
 		json_text(finding->text);
-		printf(", \"mend\": ");
-		json_text(finding->mend ? finding->mend : "");
+		printf(", \"fix\": ");
+		json_text(finding->fix ? finding->fix : "");
 		printf("}");
 	}
 	printf("\n  ]\n}\n");
@@ -293,10 +293,10 @@ static void checks_run(struct doctor *doctor)
 {
 	doctor->check = "settings";
 	if (doctor->started == PTL_OK) {
-		doctor_find(doctor, LEVEL_OK, "they make sense");
+		doctor_find(doctor, LEVEL_OK, "all are valid");
 	} else {
 		doctor_find(doctor, LEVEL_FAILURE, "%s", postern_last_error());
-		doctor_mend(doctor, "postern-info");
+		doctor_fix(doctor, "postern-info");
 	}
 	for (size_t i = 0; i < sizeof(checks) / sizeof(checks[0]); i++) {
 		doctor->check = checks[i].name;
@@ -373,7 +373,7 @@ int doctor_main(int count, char **words)
 	else
 		findings_print(&doctor);
 	for (unsigned i = 0; i < doctor.finding_count; i++)
-		free(doctor.findings[i].mend);
+		free(doctor.findings[i].fix);
 	free(doctor.findings);
 	PtlFini();
 	return counts[LEVEL_FAILURE] > 0;

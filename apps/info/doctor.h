@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* doctor.h - what stands in the way of a program that uses Postern on this machine, and the command
- * that mends it.
+ * that fixes it.
  *
  * A check is a function in a table (doctor.c). It adds one finding or more.
  */
@@ -37,7 +37,7 @@ struct finding {
 	enum level level;
 	char text[FINDING_TEXT];
 	/* Commands for a shell, one a line; remarks follow a #. NULL: there are none. */
-	char *mend;
+	char *fix;
 };
 
 struct doctor {
@@ -61,10 +61,10 @@ struct doctor {
 	unsigned finding_count;
 };
 
-/* Adds a finding; doctor_mend() adds to it a command that mends it. */
+/* Adds a finding; doctor_fix() adds to it a command that fixes it. */
 void doctor_find(struct doctor *doctor, enum level level, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
-void doctor_mend(struct doctor *doctor, const char *format, ...)
+void doctor_fix(struct doctor *doctor, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 
 bool doctor_has(const struct doctor *doctor, enum kind kind);

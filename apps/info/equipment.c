@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include <linux/capability.h>
 
 #include <pmd-glue/device.h>
@@ -40,11 +41,11 @@ static bool is_pci(const struct doctor_interface *interface)
 	return interface->kind == KIND_PCI;
 }
 
-static void binder_mend(struct doctor *doctor, const char *device, bool iommu)
+static void binder_fix(struct doctor *doctor, const char *device, bool iommu)
 {
 	const char *binder = device_binder(iommu);
 
-	doctor_mend(doctor, "sudo modprobe %s && sudo dpdk-devbind.py -b %s %s", binder, binder,
+	doctor_fix(doctor, "sudo modprobe %s && sudo dpdk-devbind.py -b %s %s", binder, binder,
 		device);
 }
 
@@ -55,13 +56,13 @@ static void driver_look(struct doctor *doctor, const struct doctor_interface *in
 
 	if (!host_exists(&doctor->host, PCI_FILES "/%s", device)) {
 		doctor_find(doctor, LEVEL_FAILURE, "there is no PCI device %s", device);
-		doctor_mend(doctor, "dpdk-devbind.py --status-dev net");
+		doctor_fix(doctor, "dpdk-devbind.py --status-dev net");
 		return;
 	}
 	if (host_number(&doctor->host, CLASS_ETHERNET << 8, PCI_FILES "/%s/class", device) >> 8 !=
 		CLASS_ETHERNET) {
 		doctor_find(doctor, LEVEL_FAILURE, "%s is no Ethernet card", device);
-		doctor_mend(doctor, "postern-info");
+		doctor_fix(doctor, "postern-info");
 		return;
 	}
 	if (!host_link(&doctor->host, driver, sizeof(driver), PCI_FILES "/%s/driver", device)) {
@@ -71,17 +72,18 @@ static void driver_look(struct doctor *doctor, const struct doctor_interface *in
 		return;
 	} else {
 		doctor_find(doctor, LEVEL_FAILURE,
-			"%s belongs to the kernel's driver %s; the network must not need it",
+			"%s belongs to the kernel's driver %s; take it only if no connection needs "
+			"it",
 			device, driver);
 	}
-	binder_mend(doctor, device,
+	binder_fix(doctor, device,
 		host_link(
 			&doctor->host, group, sizeof(group), PCI_FILES "/%s/iommu_group", device));
 }
 
 void check_driver(struct doctor *doctor)
 {
-	each(doctor, is_pci, driver_look, "no interface is a card of DPDK's");
+	each(doctor, is_pci, driver_look, "no interface is a card that DPDK drives");
 }
 
 static void iommu_look(struct doctor *doctor, const struct doctor_interface *interface)
@@ -98,7 +100,7 @@ static void iommu_look(struct doctor *doctor, const struct doctor_interface *int
 	if (strcmp(driver, "vfio-pci") != 0)
 		return;
 	if (host_entries(&doctor->host, "/sys/kernel/iommu_groups") > 0) {
-		doctor_find(doctor, LEVEL_OK, "it guards memory from %s", interface->device);
+		doctor_find(doctor, LEVEL_OK, "it protects memory from %s", interface->device);
 		return;
 	}
 	host_line(&doctor->host, unsafe, sizeof(unsafe),
@@ -107,13 +109,13 @@ static void iommu_look(struct doctor *doctor, const struct doctor_interface *int
 		doctor_find(doctor, LEVEL_WARNING,
 			"there is none: %s can write to all memory of this machine",
 			interface->device);
-		doctor_mend(doctor,
+		doctor_fix(doctor,
 			"sudo sed -i 's/^GRUB_CMDLINE_LINUX=\"/&intel_iommu=on iommu=pt /' "
 			"/etc/default/grub && sudo update-grub && sudo reboot");
 		return;
 	}
-	doctor_find(doctor, LEVEL_FAILURE, "there is none, and vfio-pci does not go without");
-	binder_mend(doctor, interface->device, false);
+	doctor_find(doctor, LEVEL_FAILURE, "there is none, and vfio-pci needs one");
+	binder_fix(doctor, interface->device, false);
 }
 
 void check_iommu(struct doctor *doctor)
@@ -150,7 +152,7 @@ static void permission_uio(struct doctor *doctor, const char *device, const char
 		return;
 	}
 	doctor_find(doctor, LEVEL_FAILURE, "%s under %s is for root alone", device, driver);
-	doctor_mend(doctor, "# run the program with sudo");
+	doctor_fix(doctor, "# run the program with sudo");
 }
 
 static void permission_pci(struct doctor *doctor, const struct doctor_interface *interface)
@@ -170,7 +172,7 @@ static void permission_pci(struct doctor *doctor, const struct doctor_interface 
 			return;
 		doctor_find(doctor, LEVEL_FAILURE, "%s without an IOMMU is for root alone",
 			interface->device);
-		doctor_mend(doctor, "# run the program with sudo");
+		doctor_fix(doctor, "# run the program with sudo");
 		return;
 	}
 	if (host_writable(&doctor->host, "/dev/vfio/%s", group) ||
@@ -181,24 +183,25 @@ static void permission_pci(struct doctor *doctor, const struct doctor_interface 
 	}
 	doctor_find(doctor, LEVEL_FAILURE, "/dev/vfio/%s of %s cannot be opened by this user",
 		group, interface->device);
-	doctor_mend(doctor, "sudo chown $USER /dev/vfio/%s", group);
+	doctor_fix(doctor, "sudo chown $USER /dev/vfio/%s", group);
 }
 
 static void permission_look(struct doctor *doctor, const struct doctor_interface *interface)
 {
 	if (host_exists(&doctor->host, "/run/postern/%s/posternd", interface->name)) {
-		doctor_find(doctor, LEVEL_OK, "posternd has %s", interface->name);
+		doctor_find(doctor, LEVEL_OK, "posternd serves %s", interface->name);
 	} else if (interface->kind == KIND_PCI) {
 		permission_pci(doctor, interface);
 	} else if (interface->kind == KIND_XDP &&
 		   !(capable(doctor, CAP_SYS_ADMIN) && capable(doctor, CAP_NET_ADMIN))) {
 		doctor_find(
 			doctor, LEVEL_FAILURE, "af_xdp on %s is for root alone", interface->device);
-		doctor_mend(doctor, "# run the program with sudo");
+		doctor_fix(doctor, "# run the program with sudo");
 	} else if (!capable(doctor, CAP_NET_RAW)) {
 		doctor_find(doctor, LEVEL_FAILURE, "%s needs CAP_NET_RAW", interface->device);
-		doctor_mend(doctor,
-			"sudo posternd --iface %s\nsudo setcap cap_net_raw+ep PROGRAM # or this\n"
+		doctor_fix(doctor,
+			"sudo posternd --iface %s # in another terminal\nsudo setcap "
+			"cap_net_raw+ep PROGRAM # or this\n"
 			"export PTL_IFACE_NAME=udp:%s # or this, on all hosts",
 			interface->device, interface->device);
 	} else {
@@ -208,7 +211,7 @@ static void permission_look(struct doctor *doctor, const struct doctor_interface
 
 void check_permissions(struct doctor *doctor)
 {
-	each(doctor, is_guarded, permission_look, "no interface needs any");
+	each(doctor, is_guarded, permission_look, "no interface needs a privilege");
 }
 
 /* The soft limit; UINT64_MAX: none, or not known. */
@@ -234,15 +237,20 @@ void check_limits(struct doctor *doctor)
 		doctor_find(doctor, LEVEL_FAILURE,
 			"%llu KiB may be locked, which is too little for a card's memory",
 			locked / 1024);
-		doctor_mend(doctor, "echo \"$USER - memlock unlimited\" | sudo tee "
-				    "/etc/security/limits.d/postern.conf # then log in again");
+		doctor_fix(doctor, "echo \"$USER - memlock unlimited\" | sudo tee "
+				   "/etc/security/limits.d/postern.conf # then log in again");
 	}
 	if (files < FILES_LEAST) {
-		doctor_find(doctor, LEVEL_WARNING, "only %llu files may be open", files);
-		doctor_mend(doctor, "ulimit -n 1024");
+		doctor_find(
+			doctor, LEVEL_WARNING, "this process may have only %llu files open", files);
+		doctor_fix(doctor,
+			geteuid() == 0 ? "ulimit -n 1024"
+				       : "echo \"$USER - nofile 1024\" | sudo tee "
+					 "/etc/security/limits.d/postern-files.conf # then log in "
+					 "again");
 	}
 	if (doctor->finding_count == before)
-		doctor_find(doctor, LEVEL_OK, "files and locked memory suffice");
+		doctor_find(doctor, LEVEL_OK, "enough files may be open and enough memory locked");
 }
 
 static void link_look(struct doctor *doctor, const struct doctor_interface *interface)
@@ -253,20 +261,20 @@ static void link_look(struct doctor *doctor, const struct doctor_interface *inte
 
 	if (flags < 0) {
 		doctor_find(doctor, LEVEL_FAILURE, "there is no network interface %s", device);
-		doctor_mend(doctor, "ip -brief link");
+		doctor_fix(doctor, "ip -brief link");
 	} else if (!(flags & FLAG_UP)) {
 		doctor_find(doctor, LEVEL_FAILURE, "%s is down", device);
-		doctor_mend(doctor, "sudo ip link set %s up", device);
+		doctor_fix(doctor, "sudo ip link set %s up", device);
 	} else if (host_number(&doctor->host, 1, NET_FILES "/%s/carrier", device) == 0) {
 		doctor_find(doctor, LEVEL_FAILURE,
 			"%s has no carrier: nothing is plugged in, or the "
 			"other side is down",
 			device);
-		doctor_mend(doctor, "ip -d link show %s", device);
+		doctor_fix(doctor, "ip -d link show %s", device);
 	} else if (interface->mtu > mtu) {
 		doctor_find(doctor, LEVEL_FAILURE, "PTL_MTU is %ld, but %s carries %lld",
 			interface->mtu, device, mtu);
-		doctor_mend(doctor, "sudo ip link set %s mtu %ld", device, interface->mtu);
+		doctor_fix(doctor, "sudo ip link set %s mtu %ld", device, interface->mtu);
 	} else {
 		doctor_find(doctor, LEVEL_OK, "%s is up, MTU %lld", device, mtu);
 	}
@@ -274,5 +282,5 @@ static void link_look(struct doctor *doctor, const struct doctor_interface *inte
 
 void check_link(struct doctor *doctor)
 {
-	each(doctor, is_linked, link_look, "no interface is one of the kernel's");
+	each(doctor, is_linked, link_look, "no interface is a kernel interface");
 }

@@ -171,17 +171,17 @@ static void print_node(const struct interface *interface)
 	const json_t *items = json_object_get(interface->node, "items"), *item;
 	size_t n;
 
-	printf("     the node is                 %s\n",
+	printf("     directory of the node       %s\n",
 		json_string_value(json_object_get(interface->node, "directory")));
-	printf("     this process is there       %u:%u, of user %lld\n", interface->id.nid,
+	printf("     this process                %u:%u, of user %lld\n", interface->id.nid,
 		interface->id.pid,
 		(long long)json_integer_value(json_object_get(interface->node, "uid")));
 	json_array_foreach(items, n, item) printf("%s%u:%lld, of user %lld\n",
-		n == 0 ? "     others are there            " : "                                 ",
+		n == 0 ? "     other processes             " : "                                 ",
 		interface->id.nid, (long long)json_integer_value(json_object_get(item, "pid")),
 		(long long)json_integer_value(json_object_get(item, "uid")));
 	if (n == 0)
-		puts("     others are there            none");
+		puts("     other processes             none");
 }
 
 /* An interface as MX sees it. */
@@ -209,8 +209,8 @@ static void print_interface(unsigned number, const struct interface *interface)
 		printf("  %u  cannot be opened: %s\n", number, interface->error);
 		return;
 	}
-	printf("  %u  is node %u\n", number, interface->id.nid);
-	printf("     for MX it is board          %s, NIC id %012llx\n", board.name, board.nic_id);
+	printf("  %u  node id                     %u\n", number, interface->id.nid);
+	printf("     board for MX                %s, NIC id %012llx\n", board.name, board.nic_id);
 	printf("     match entries               %d\n", limits->max_match_entries);
 	printf("     memory descriptors          %d\n", limits->max_mem_descriptors);
 	printf("     event queues                %d\n", limits->max_event_queues);
@@ -223,7 +223,7 @@ static void print_interface(unsigned number, const struct interface *interface)
 static void print_text(const struct info *info)
 {
 	printf("Postern %s, Portals 3.2\n", postern_version());
-	printf("\nDevices, as PTL_IFACE_NAME names them:\n");
+	printf("\nDevices, by their names for PTL_IFACE_NAME (+: usable, -: not now):\n");
 	for (unsigned i = 0; i < info->device_count; i++) {
 		const struct glue_device *device = &info->devices[i];
 
@@ -242,7 +242,7 @@ static void print_text(const struct info *info)
 		const struct postern_setting *setting = &info->settings[i];
 
 		printf("  %s=%s (default: %s)\n", setting->name, setting->value,
-			setting->fallback[0] != '\0' ? setting->fallback : "nothing");
+			setting->fallback[0] != '\0' ? setting->fallback : "empty");
 		print_wrapped(setting->help);
 	}
 }

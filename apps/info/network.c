@@ -48,8 +48,10 @@ static void silence_find(struct doctor *doctor, const struct doctor_interface *i
 	snprintf(peer, sizeof(peer), "%s", process_text(target).text);
 	if (interface->kind == KIND_LOOP || doctor->alone) {
 		doctor_find(doctor, LEVEL_FAILURE,
-			"%s cannot be reached by this interface, which leads to nobody else", peer);
-		doctor_mend(doctor, "export PTL_IFACE_NAME=eth1 # or another of postern-info's");
+			"%s cannot be reached by this interface, which connects to no other "
+			"process",
+			peer);
+		doctor_fix(doctor, "export PTL_IFACE_NAME=eth1 # or another of postern-info's");
 		return;
 	}
 	switch (ping->status) {
@@ -81,8 +83,8 @@ static void silence_find(struct doctor *doctor, const struct doctor_interface *i
 			doctor_find(doctor, LEVEL_FAILURE,
 				"%s is in another subnet than PTL_IP of %s, and no router is named",
 				peer, process_text(self).text);
-			doctor_mend(doctor, "export PTL_GATEWAY=ADDRESS # of the router in the "
-					    "subnet of PTL_IP");
+			doctor_fix(doctor, "export PTL_GATEWAY=ADDRESS # of the router in the "
+					   "subnet of PTL_IP");
 			return;
 		}
 		doctor_find(doctor, LEVEL_FAILURE,
@@ -99,7 +101,7 @@ static void silence_find(struct doctor *doctor, const struct doctor_interface *i
 			peer, at[0], at[1], at[2], at[3], at[4], at[5]);
 		break;
 	}
-	doctor_mend(doctor, "postern-ping %s", peer);
+	doctor_fix(doctor, "postern-ping %s", peer);
 }
 
 static void path_look(struct doctor *doctor, const struct doctor_interface *interface,
@@ -109,7 +111,7 @@ static void path_look(struct doctor *doctor, const struct doctor_interface *inte
 
 	if (path_find(ni, target, latency, &path) != PTL_OK || !path.answered) {
 		doctor_find(doctor, LEVEL_FAILURE, "%s stopped answering", peer);
-		doctor_mend(doctor, "postern-ping %s", peer);
+		doctor_fix(doctor, "postern-ping %s", peer);
 		return;
 	}
 	if (path.there == 0)
@@ -136,14 +138,14 @@ static void path_look(struct doctor *doctor, const struct doctor_interface *inte
 		return;
 	}
 	if (path_mtu(&path) == 0 && (interface->kind == KIND_KERNEL || interface->kind == KIND_XDP))
-		doctor_mend(doctor,
+		doctor_fix(doctor,
 			"sudo ip link set %s mtu %" PRIu32 " # and so for each link between them",
 			interface->device, path.own);
 	else if (path_mtu(&path) == 0)
-		doctor_mend(
+		doctor_fix(
 			doctor, "# let each link between them carry %" PRIu32 " bytes", path.own);
 	else
-		doctor_mend(
+		doctor_fix(
 			doctor, "export PTL_MTU=%" PRIu32 " # for both processes", path_mtu(&path));
 }
 
@@ -185,13 +187,14 @@ static void namesake_look(struct doctor *doctor, ptl_handle_ni_t ni, ptl_process
 		n < CLAIMS_LAST / CLAIMS_LOOK && stat_value(ni, "duplicates_seen") == 0; n++)
 		nanosleep(&time, NULL);
 	if (stat_value(ni, "duplicates_seen") == 0) {
-		doctor_find(doctor, LEVEL_OK, "nobody else is %s", process_text(self).text);
+		doctor_find(doctor, LEVEL_OK, "no other process has the id %s",
+			process_text(self).text);
 		return;
 	}
 	doctor_find(doctor, LEVEL_FAILURE,
-		"another process is %s, too; see the line above for where",
+		"another process has the id %s, too; the line above says where",
 		process_text(self).text);
-	doctor_mend(doctor, "export PTL_NID=%u # or another that is free (with udp: PTL_IP)",
+	doctor_fix(doctor, "export PTL_NID=%u # or another that is free (with udp: PTL_IP)",
 		self.nid + 1);
 }
 
@@ -210,9 +213,9 @@ static void address_look(struct doctor *doctor, ptl_nid_t nid)
 		if (ntohl(address.sin_addr.s_addr) != nid)
 			continue;
 		doctor_find(doctor, LEVEL_WARNING,
-			"the kernel has the address %s as well, on %s, and answers for it",
+			"the kernel also has the address %s, on %s, and answers for it",
 			inet_ntoa(address.sin_addr), one->ifa_name);
-		doctor_mend(doctor, "export PTL_IP=ADDRESS/BITS # an address that nobody has");
+		doctor_fix(doctor, "export PTL_IP=ADDRESS/BITS # an address that no host has");
 	}
 	freeifaddrs(all);
 }
@@ -240,7 +243,7 @@ static void card_link_look(
 	doctor_find(doctor, LEVEL_FAILURE,
 		"%s has no link: nothing is plugged in, or the other side is down",
 		interface->device);
-	doctor_mend(doctor, "# plug in the cable, and bring the other side up");
+	doctor_fix(doctor, "# plug in the cable, and bring the other side up");
 }
 
 /* What the kernel, or a container's profile, does not grant to a UDP socket. */
@@ -255,11 +258,11 @@ static void socket_look(struct doctor *doctor, ptl_handle_ni_t ni)
 		doctor_find(doctor, LEVEL_WARNING, "the system refuses %s: %s",
 			json_string_value(json_object_get(one, "what")),
 			json_string_value(json_object_get(one, "effect")));
-		doctor_mend(doctor,
+		doctor_fix(doctor,
 			"# allow it in the container's seccomp profile, or use Linux 5.0 or later");
 	}
 	if (port && json_array_size(refused) == 0)
-		doctor_find(doctor, LEVEL_OK, "the system grants all that UDP sockets use");
+		doctor_find(doctor, LEVEL_OK, "the system permits all that UDP sockets use");
 	json_decref(port);
 }
 
@@ -300,16 +303,16 @@ static char *path_quoted(const char *path, int length)
 	return text;
 }
 
-/* Other nodes that nobody is in: their directories lie beside that one's. */
+/* Other nodes without a process: their directories lie beside that one's. */
 static void node_idle(struct doctor *doctor, struct directory_survey *survey)
 {
 	char *base = path_quoted(survey->path, (int)(strrchr(survey->path, '/') - survey->path));
 	char *rest = survey->idle_names;
 
-	doctor_find(doctor, LEVEL_OK, "nobody is in %u other node%s beside it", survey->idle,
-		survey->idle == 1 ? "" : "s");
+	doctor_find(doctor, LEVEL_OK, "%u other node%s of this user %s no process", survey->idle,
+		survey->idle == 1 ? "" : "s", survey->idle == 1 ? "has" : "have");
 	for (const char *name; (name = strtok_r(rest, "\n", &rest));)
-		doctor_mend(doctor, "rm -r %s/%s", base, name);
+		doctor_fix(doctor, "rm -r %s/%s", base, name);
 	free(base);
 }
 
@@ -327,7 +330,7 @@ static void node_leftovers(struct doctor *doctor, struct directory_survey *surve
 
 		doctor_find(doctor, LEVEL_WARNING, "%u files in %s are not Postern's",
 			survey->strange, survey->path);
-		doctor_mend(doctor, "ls -la %s", path);
+		doctor_fix(doctor, "ls -la %s", path);
 		free(path);
 	}
 	if (survey->idle_names)
@@ -343,16 +346,16 @@ static void node_look(struct doctor *doctor, const struct doctor_interface *inte
 		doctor_find(doctor, LEVEL_WARNING,
 			"PTL_ENCAP=udp is set without PTL_IFACE_NAME, so a process reaches itself "
 			"only");
-		doctor_mend(doctor, "export PTL_IFACE_NAME=eth1 # or another of postern-info's");
+		doctor_fix(doctor, "export PTL_IFACE_NAME=eth1 # or another of postern-info's");
 		return;
 	}
 	if (directory_survey(interface->device, &survey, node_tell)) {
 		doctor_find(doctor, survey.displaced ? LEVEL_WARNING : LEVEL_OK,
-			"%s is user %u's, with %u processes in it%s", survey.path,
+			"%s belongs to user %u, and %u processes are in it%s", survey.path,
 			(unsigned)survey.uid, survey.living,
 			survey.displaced ? "; XDG_RUNTIME_DIR is no directory of this user" : "");
 		if (survey.displaced)
-			doctor_mend(doctor, "unset XDG_RUNTIME_DIR # for all processes");
+			doctor_fix(doctor, "unset XDG_RUNTIME_DIR # for all processes");
 		node_leftovers(doctor, &survey);
 		free(survey.idle_names);
 		return;
@@ -360,7 +363,7 @@ static void node_look(struct doctor *doctor, const struct doctor_interface *inte
 	doctor->alone = !doctor->named;
 	doctor_find(doctor, doctor->named ? LEVEL_FAILURE : LEVEL_WARNING, "%s%s", node_why,
 		doctor->named ? "" : "; until then a process reaches itself only");
-	doctor_mend(doctor,
+	doctor_fix(doctor,
 		"export XDG_RUNTIME_DIR=$(mktemp -d) # the same directory for all processes");
 }
 
@@ -372,7 +375,7 @@ void check_node(struct doctor *doctor)
 		if (doctor->interfaces[i].kind == KIND_NODE)
 			node_look(doctor, &doctor->interfaces[i]);
 	if (doctor->finding_count == before)
-		doctor_find(doctor, LEVEL_OK, "no interface is on one");
+		doctor_find(doctor, LEVEL_OK, "no interface is one");
 }
 
 /* Frames of its own go through the kernel one by one. */
@@ -380,12 +383,13 @@ static void bulk_look(struct doctor *doctor, const struct doctor_interface *inte
 {
 	doctor->check = "bulk";
 	doctor_find(doctor, LEVEL_OK,
-		"the kernel takes %s's frames one by one, and those of UDP/IPv4 by 64 KiB: large "
-		"messages have some four times the bandwidth over UDP, and small ones take longer",
+		"the kernel processes the frames of %s one by one, and those of UDP/IPv4 64 KiB at "
+		"once: large messages have about four times the bandwidth over UDP, but small ones "
+		"take longer",
 		interface->device);
-	doctor_mend(doctor,
-		"export PTL_IFACE_NAME=udp:%s, or PTL_ENCAP=udp PTL_IP=ADDRESS/BITS, for all "
-		"processes",
+	doctor_fix(doctor,
+		"export PTL_IFACE_NAME=udp:%s # for all processes; or export PTL_ENCAP=udp "
+		"PTL_IP=ADDRESS/BITS",
 		interface->device);
 }
 
@@ -399,10 +403,10 @@ static void interface_look(struct doctor *doctor, unsigned number)
 	if (PtlNIInit(number, doctor->pid, NULL, NULL, &ni) != PTL_OK ||
 		PtlGetId(ni, &self) != PTL_OK) {
 		doctor_find(doctor, LEVEL_FAILURE, "%s", postern_last_error());
-		doctor_mend(doctor, "postern-info");
+		doctor_fix(doctor, "postern-info");
 		return;
 	}
-	doctor_find(doctor, LEVEL_OK, "%u (%s) is %s", number,
+	doctor_find(doctor, LEVEL_OK, "%u (%s) can be opened: this process is %s there", number,
 		interface->name[0] != '\0' ? interface->name : "the process itself",
 		process_text(self).text);
 	if (interface->kind == KIND_PCI)

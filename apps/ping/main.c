@@ -37,7 +37,8 @@ struct run {
 	uint32_t incarnation;     /* of the last answer; 0: none yet */
 	uint32_t size;            /* of questions */
 	struct postern_ping last; /* the last one that was not answered */
-	bool told;                /* why it was not */
+	bool told;                /* why it was not, */
+	bool refused;             /* and that its host answers */
 	struct tally round_trip;
 	struct tally residence; /* this and the next only of answers that tell them apart */
 	struct tally network;
@@ -110,7 +111,7 @@ static void silence_print(const struct run *run)
 
 	switch (run->last.status) {
 	case POSTERN_PING_NO_ADDRESS:
-		if (host_refused(run))
+		if (run->refused)
 			printf("the host of %s answers, but no process with that id does: start "
 			       "the process with the same PTL_UDP_PORTS, and let firewalls pass "
 			       "these UDP ports\n",
@@ -188,9 +189,11 @@ static void answer_take(struct run *run, const struct postern_ping *ping)
 /* The reason is printed once, until it changes. */
 static void silence_take(struct run *run, const struct postern_ping *ping)
 {
-	const bool known = run->told && run->last.status == ping->status;
+	const bool refused = host_refused(run);
+	const bool known = run->told && run->last.status == ping->status && run->refused == refused;
 
 	run->last = *ping;
+	run->refused = refused;
 	if (!talks(&run->options))
 		return;
 	printf("seq=%" PRIu64 ": ", run->sent);

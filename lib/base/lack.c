@@ -13,8 +13,9 @@ static const char *files_cure(void)
 
 	(void)getrlimit(RLIMIT_NOFILE, &limit);
 	snprintf(text, sizeof(text),
-		"this process may have %llu files open: raise the limit of open files by ulimit -n "
-		"%llu",
+		"this process may have %llu files open: raise the hard limit of open files, as "
+		"root "
+		"by ulimit -n %llu",
 		(unsigned long long)limit.rlim_cur,
 		(unsigned long long)(limit.rlim_cur < 1024 ? 1024 : 4 * limit.rlim_cur));
 	return text;

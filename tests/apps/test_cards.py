@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""What scripts/cards reads stands there: commands in doc/cards.md, and the mend in doctor's report. The script itself runs too seldom to notice
+"""What scripts/cards reads stands there: commands in doc/cards.md, and the fix in doctor's report. The script itself runs too seldom to notice
 that a text moved.
 """
 import importlib.machinery

@@ -35,7 +35,7 @@ class Info(programs.Case):
     def test_an_interface_is_told_as_a_board_of_mx(self):
         setting = {"PTL_NID": "17", "PTL_MX_HOSTNAME": "alpha.example.org", "PTL_IFACE_NAME": "loop:a;loop:b"}
         done = self.expect_success(programs.run("postern-info", **setting))
-        self.assertRegex(done.stdout, r"(?m)^ +for MX it is board +alpha\.example\.org:1, NIC id 0250[0-9a-f]{8}$")
+        self.assertRegex(done.stdout, r"(?m)^ +board for MX +alpha\.example\.org:1, NIC id 0250[0-9a-f]{8}$")
         boards = self.expect_json(programs.run("postern-info", "--json", **setting))["interfaces"]
         self.assertEqual([board["board"] for board in boards], ["alpha.example.org:0", "alpha.example.org:1"])
         self.assertTrue(all(int(board["nic_id"], 16) == 0x0250 << 32 | board["nid"] for board in boards))
@@ -76,9 +76,9 @@ class Info(programs.Case):
     def test_a_node_is_told_with_those_who_are_there(self):
         self.server()
         done = self.expect_success(programs.run("postern-info", **self.node()))
-        self.assertRegex(done.stdout, rf"(?m)^ +the node is +{programs.DIRECTORIES}/postern/{os.path.basename(self.directory)}$")
-        self.assertRegex(done.stdout, rf"(?m)^ +this process is there +1:\d+, of user {os.getuid()}$")
-        self.assertRegex(done.stdout, rf"(?m)^ +others are there +1:1, of user {os.getuid()}$")
+        self.assertRegex(done.stdout, rf"(?m)^ +directory of the node +{programs.DIRECTORIES}/postern/{os.path.basename(self.directory)}$")
+        self.assertRegex(done.stdout, rf"(?m)^ +this process +1:\d+, of user {os.getuid()}$")
+        self.assertRegex(done.stdout, rf"(?m)^ +other processes +1:1, of user {os.getuid()}$")
         node = self.expect_json(programs.run("postern-info", "--json", **self.node()))["interfaces"][0]["node"]
         self.assertEqual([process["pid"] for process in node["items"]], [1])
         loop = self.expect_json(programs.run("postern-info", "--json", PTL_IFACE_NAME="loop:a"))

@@ -122,7 +122,7 @@ def uneven(programs, device):
     server(programs, device, 1, PTL_MTU=str(SMALL))
     _, found = findings(programs, device, f"{device.node(1)}:1")
     expect("the level", found["mtu"]["level"], "warning")
-    expect("the command", found["mtu"]["mend"], f"export PTL_MTU={SMALL} # for both processes")
+    expect("the command", found["mtu"]["fix"], f"export PTL_MTU={SMALL} # for both processes")
 
 
 def narrow(programs, device):
@@ -132,7 +132,7 @@ def narrow(programs, device):
     code, found = findings(programs, device, f"{device.node(1)}:1")
     expect("the exit code", code, 1)
     expect("the level", found["mtu"]["level"], "failure")
-    expect("the command", found["mtu"]["mend"], f"export PTL_MTU={NARROW} # for both processes")
+    expect("the command", found["mtu"]["fix"], f"export PTL_MTU={NARROW} # for both processes")
 
 
 def hole(programs, device):
@@ -146,7 +146,7 @@ def hole(programs, device):
     code, found = findings(programs, device, f"{device.node(1)}:1")
     expect("the exit code", code, 1)
     expect("the level", found["mtu"]["level"], "failure")
-    expect("the command", found["mtu"]["mend"], f"export PTL_MTU={HOLE} # for both processes")
+    expect("the command", found["mtu"]["fix"], f"export PTL_MTU={HOLE} # for both processes")
     process.kill()
     process.wait()
     server(programs, device, 1, PTL_MTU=str(HOLE))
@@ -162,7 +162,7 @@ def unequal(programs, device):
     code, found = findings(programs, device, f"{device.node(1)}:1")
     expect("the exit code", code, 1)
     expect("the level", found["mtu"]["level"], "failure")
-    expect("the command", found["mtu"]["mend"], f"export PTL_MTU={MTU} # for both processes")
+    expect("the command", found["mtu"]["fix"], f"export PTL_MTU={MTU} # for both processes")
 
 
 def jammed(programs, device):
@@ -170,7 +170,7 @@ def jammed(programs, device):
     code, found = findings(programs, device, f"{device.node(1)}:1")
     expect("the exit code", code, 1)
     expect("the level", found["mtu"]["level"], "failure")
-    expect("the command", found["mtu"]["mend"], f"export PTL_MTU={NARROW} # for both processes")
+    expect("the command", found["mtu"]["fix"], f"export PTL_MTU={NARROW} # for both processes")
 
 
 def names(programs, device):
