@@ -106,8 +106,8 @@ class Launched(programs.Case):
         """A job ends when a rank of it aborts, exits, is killed, or leaves while others are in a barrier, also if it exits with 0. abort, exited: the exit codes of a
         launcher that passes them on."""
         for how in ("7", "exit", "quit", "kill", "leave"):
-            done = self.launch(*launcher, "-n", "3", os.path.join(os.environ["POSTERN_BUILD"], "tests/apps/ends"), how, PTL_PEER_TIMEOUT="2s",
-                               **settings)
+            done = self.launch(*launcher, "-n", "3", os.path.join(os.environ["POSTERN_BUILD"], "tests/apps/ends"), how,
+                               PTL_PEER_TIMEOUT="60s" if how in ("7", "exit") else "2s", **settings)
             self.assertNotEqual(done.returncode, TOO_LONG, (how, done.stderr))
             if how != "quit" or launcher[0] != "mpiexec.hydra":  # which kills the others then, and returns 0 now and then
                 self.assertNotEqual(done.returncode, 0, (how, done.stderr))

@@ -18,6 +18,7 @@ import unittest
 import xml.etree.ElementTree
 
 import programs
+import test_telemetry
 
 SVG = "{http://www.w3.org/2000/svg}"
 QUICK = ("--iterations", "200")
@@ -391,14 +392,14 @@ class Portals4(programs.Case):
         for measure in ("get-latency", "bandwidth", "triggered-latency"):
             words = ("postern-perf", "--library", "portals4", "--peer", "1:1", "--sizes", "8", "--time", "600", measure)
             with self.subTest(measure=measure):
-                server = self.server("--library", "portals4", PTL_PEER_TIMEOUT="2s")
+                server = self.server("--library", "portals4", PTL_PEER_TIMEOUT="100s")
                 client = self.start(*words, **self.node())
                 self.await_line(server, "Serving 1:")
                 self.await_line(client, "# Size")
                 client.kill()
                 client.wait()
                 self.await_line(server, "is gone")
-                client = self.start(*words, **self.node(PTL_PEER_TIMEOUT="2s"))
+                client = self.start(*words, **self.node(PTL_PEER_TIMEOUT="100s"))
                 self.await_line(client, "# Size")
                 server.kill()
                 server.wait()
@@ -492,14 +493,14 @@ class Mx(programs.Case):
         for measure in ("latency", "bandwidth", "unexpected-rate", "overlap-receive"):
             words = ("postern-perf", "--library", "mx", "--peer", "1:1", "--sizes", "64K", "--time", "600", measure)
             with self.subTest(measure=measure):
-                server = self.server("--library", "mx", PTL_PEER_TIMEOUT="2s")
+                server = self.server("--library", "mx", PTL_PEER_TIMEOUT="100s")
                 client = self.start(*words, **self.node())
                 self.await_line(server, "Serving 1:")
                 self.await_line(client, "# Size")
                 client.kill()
                 client.wait()
                 self.await_line(server, "is gone")
-                client = self.start(*words, **self.node(PTL_PEER_TIMEOUT="2s"))
+                client = self.start(*words, **self.node(PTL_PEER_TIMEOUT="100s"))
                 self.await_line(client, "# Size")
                 server.kill()
                 server.wait()
@@ -561,14 +562,14 @@ class Fi(programs.Case):
     def test_one_that_dies_ends_the_client_but_not_the_server(self):
         for measure in ("latency", "bandwidth", "get-bandwidth"):
             words = ("postern-perf", "--library", "fi", "--peer", "1:1", "--sizes", "64K", "--time", "600", measure)
-            server = self.server("--library", "fi", PTL_PEER_TIMEOUT="2s", **self.PROVIDER)
+            server = self.server("--library", "fi", PTL_PEER_TIMEOUT="100s", **self.PROVIDER)
             client = self.start(*words, **self.node(**self.PROVIDER))
             self.await_line(server, "Serving 1:")
             self.await_line(client, "# Size")
             client.kill()
             client.wait()
             self.await_line(server, "is gone")
-            client = self.start(*words, **self.node(PTL_PEER_TIMEOUT="2s", **self.PROVIDER))
+            client = self.start(*words, **self.node(PTL_PEER_TIMEOUT="100s", **self.PROVIDER))
             self.await_line(client, "# Size")
             server.kill()
             server.wait()
@@ -803,7 +804,7 @@ class Remote(programs.Case):
             with self.subTest(words=words):
                 server = self.server()
                 client = self.start("postern-perf", "--peer", "1:1", "--sizes", "8", "--time",
-                                    "600", *words, **self.node(PTL_PEER_TIMEOUT="2s"))
+                                    "600", *words, **self.node(PTL_PEER_TIMEOUT="100s"))
                 self.await_line(server, "Serving 1:")
                 self.await_line(client, "# ")  # the server's answer has come
                 server.kill()
@@ -815,7 +816,7 @@ class Remote(programs.Case):
     def test_a_server_that_dies_under_bare_frames_ends_the_client(self):
         server = self.server()
         client = self.start("postern-perf", "--peer", "1:1", "--sizes", "8", "--time", "600", "--raw", "latency",
-                            **self.node(PTL_PEER_TIMEOUT="2s"))
+                            **self.node(PTL_PEER_TIMEOUT="100s"))
         self.await_line(client, "# Latency of put")
         time.sleep(1)  # bare frames come first, and no message goes meanwhile
         server.kill()
@@ -824,13 +825,23 @@ class Remote(programs.Case):
         self.assertEqual(code, 1)
         self.assertIn("the server at 1:1 is gone", err)
 
+    def await_messages(self, process, count):
+        """Until it has received so many, as it tells by itself."""
+        end = time.monotonic() + programs.TIMEOUT
+        client = None
+        while client is None or client.ask("/postern/stats")["messages_received"] < count:
+            self.assertLess(time.monotonic(), end)
+            time.sleep(0.1)
+            client = client or test_telemetry.find(process, test_telemetry.runtime_directory())
+        client.close()
+
     def test_only_a_process_that_goes_on_acknowledging_is_no_server(self):
         # They take HELLOs and answer none.
         processes = [self.start("postern-perf", "--pid", pid, "--peer", "1:9", **self.node(PTL_PEER_TIMEOUT="60s"))
                      for pid in ("1", "2")]
-        clients = [self.start("postern-perf", "--peer", f"1:{pid}", **self.node(PTL_PEER_TIMEOUT="4s")) for pid in ("1", "2")]
-        time.sleep(7)
-        processes[1].kill()  # 3 s before a process is said to be no server
+        clients = [self.start("postern-perf", "--peer", f"1:{pid}", **self.node(PTL_PEER_TIMEOUT="8s")) for pid in ("1", "2")]
+        self.await_messages(processes[1], 3)
+        processes[1].kill()  # long before a process is said to be no server, 10 s after it has acknowledged the first HELLO
         for client, words in zip(clients, ("a process is at 1:1, but no postern-perf --server", "the server at 1:2 is gone")):
             code, _, err = self.finish(client)
             self.assertEqual(code, 1)
@@ -843,7 +854,7 @@ class Remote(programs.Case):
         self.expect_success(self.other_user("postern-perf", "--peer", f"{self.all_users()}:1", "--sizes", "8", *QUICK, "latency"))
 
     def test_a_client_that_dies_does_not_end_the_server(self):
-        server = self.server(PTL_PEER_TIMEOUT="2s")
+        server = self.server(PTL_PEER_TIMEOUT="100s")
         for words in (["latency"], ["bidirectional"], ["--raw", "latency"]):
             client = self.start("postern-perf", "--peer", "1:1", "--sizes", "8", "--time", "600",
                                 *words, **self.node())

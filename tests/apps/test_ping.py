@@ -137,10 +137,11 @@ class Remote(programs.Case):
 
     def test_the_frames_of_both_have_one_size(self):
         server = self.server(PTL_MTU="1500")
-        done = programs.run("postern-ping", *QUICK, "--timeout", "100ms", "1:1", **self.node())
-        self.assertEqual(done.returncode, 1)
-        for said in (done.stderr, server.stderr.readline()):
-            self.assertIn("give both the same PTL_MTU", said)
+        asker = self.start("postern-ping", "--interval", "20ms", "--timeout", "100ms", "1:1", **self.node())
+        for process in (asker, server):
+            self.assertIn("give both the same PTL_MTU", process.stderr.readline())
+        asker.send_signal(signal.SIGINT)
+        self.assertEqual(self.finish(asker)[0], 1)
         report = self.expect_json(programs.run(
             "postern-ping", *QUICK, "--json", "--mtu", "1:1", **self.node(PTL_MTU="1500")))
         self.assertEqual(report["path_mtu"]["target"], 1500)

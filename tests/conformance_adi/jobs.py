@@ -63,7 +63,7 @@ class Jobs(unittest.TestCase):
             self.assertEqual(codes, [code, code], ends)
 
     def test_a_killed_rank_of_a_list_ends_the_job(self):
-        codes, ends = self.listed("die", PTL_PEER_TIMEOUT="2s")
+        codes, ends = self.listed("die", PTL_PEER_TIMEOUT="8s")
         self.assertEqual(codes, [1, -signal.SIGKILL], ends)
         self.assertEqual(len(ends[0][1].splitlines()), 1, ends)
         self.assertIn("rank 1 of this job", ends[0][1])
