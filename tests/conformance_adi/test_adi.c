@@ -18,8 +18,8 @@
 #include "D.h"
 
 #define LONG        300000
-#define BURST_TIME  20 /* s, until a rank that is stuck is ended */
-#define BURST_PAUSE 3  /* s, that a rank computes */
+#define BURST_TIME  100 /* s, until a rank that is stuck is ended */
+#define BURST_PAUSE 3   /* s, that a rank computes */
 #define LOOKS       1000
 #define LOOK_TIME   10000 /* ns, that a rank computes between two looks */
 

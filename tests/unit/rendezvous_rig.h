@@ -18,7 +18,7 @@
 #define PAGE    4096u
 #define BYTES   (16 * PAGE)
 #define TOUCHED (2 * PAGE)
-#define LIMIT   60    /* s, until a test that hangs is ended */
+#define LIMIT   300   /* s, until a test that hangs is ended */
 #define WAIT    20000 /* ms for what must happen */
 #define NOBODY  65534u
 
