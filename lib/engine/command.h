@@ -26,9 +26,9 @@ enum command_kind {
 	COMMAND_REGION_ATTACH,
 	COMMAND_REGION_BIND, /* posted; region, and attachment if it has one, is filled in */
 	COMMAND_ACCESS,      /* posted */
-	/* SPACE_TIERS. posted; two lines: struct call_line is the second, and says whether there
+	/* SPACE_TIERS. posted; two lines: struct rma_line is the second, and says whether there
 	 * are more */
-	COMMAND_CALL,
+	COMMAND_RMA,
 	/* posted; entry, region and attachment of this index are filled in; to portal. other: 1: to
 	 * the head of its list */
 	COMMAND_APPEND,
@@ -36,7 +36,7 @@ enum command_kind {
 	COMMAND_RECEIVE, /* posted */
 	COMMAND_LETTER,  /* posted; its data follow from the second line on */
 	COMMAND_JOINED,  /* posted; space_options.selves has the name that the rank `index` gave */
-	/* posted; 2 to 4 lines: a COMMAND_CALL, COUNTER_SET, COUNTER_ADD, WITHDRAW or ASK of
+	/* posted; 2 to 4 lines: a COMMAND_RMA, COUNTER_SET, COUNTER_ADD, WITHDRAW or ASK of
 	 * `lines` lines begins at the second one, and is carried out when the sum of the counter of
 	 * this index and generation has reached `other`. One that has an answer gives none */
 	COMMAND_TRIGGER,
@@ -63,8 +63,8 @@ enum command_kind {
 	/* answered: the receive whose outcome is at the address `other` has left. OK; GONE: it has
 	 * a message */
 	COMMAND_RECEIVE_WITHDRAW,
-	/* answered: no call begins at the region any more, and it is freed with the last one. OK,
-	 * GONE */
+	/* answered: no operation begins at the region any more, and it is freed with the last one.
+	 * OK, GONE */
 	COMMAND_REGION_RELEASE,
 	/* answered: OK. The Portal is claimed; other: its queue, or 0; position: POSITION_DISABLED:
 	 * it begins so, POSITION_STRANGERS: every process may send to it, and none by its
@@ -110,9 +110,9 @@ struct move {
 	uint64_t value; /* PUT */
 };
 
-/* The words of a call beside struct move. In that, the region has the data of a store and gets the
- * data of a load, the cookie is the own rank, and the value is the header data. */
-struct call_line {
+/* The words of an RMA operation beside struct move. In that, the region has the data of a store and
+ * gets the data of a load, the cookie is the own rank, and the value is the header data. */
+struct rma_line {
 	uint64_t local;  /* offset in the region */
 	uint64_t length; /* bytes */
 	uint64_t user;   /* returned in events */
@@ -123,12 +123,12 @@ struct call_line {
 	uint32_t source_generation;
 	uint16_t amo;    /* of an atomic or a fetch: message_amo() */
 	uint8_t message; /* MESSAGE_STORE, MESSAGE_LOAD, MESSAGE_ATOMIC, MESSAGE_FETCH */
-	uint8_t want;    /* enum call_want, of a store or an atomic */
+	uint8_t want;    /* enum rma_want, of a store or an atomic */
 	/* data of at most COPIED_MAX bytes follow from the third line on, behind the operand if
 	 * there is one, and the caller may change the region's memory */
 	uint8_t copied;
 };
-static_assert(sizeof(struct call_line) <= RING_BYTES, "one line");
+static_assert(sizeof(struct rma_line) <= RING_BYTES, "one line");
 
 /* Of COMMAND_PORTAL_OPEN. */
 enum { POSITION_DISABLED = 1, POSITION_STRANGERS };
@@ -185,7 +185,7 @@ static inline unsigned command_lines(uint8_t kind)
 }
 
 /* Which answer a store's initiator wants. */
-enum call_want {
+enum rma_want {
 	WANT_NOTHING,
 	WANT_EVENT, /* and a count */
 	WANT_COUNT,

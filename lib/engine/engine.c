@@ -11,7 +11,7 @@
 #include <base/backoff.h>
 #include <engine/access.h>
 #include <engine/amo.h>
-#include <engine/call.h>
+#include <engine/rma.h>
 #include <engine/letters.h>
 #include <engine/statistics.h>
 #include <engine/tier_entry.h>
@@ -196,7 +196,7 @@ static bool command_is_answered(const struct command *command)
 	return command->kind >= COMMAND_ENTRY_INSERT && command->reply < REPLY_SLOTS;
 }
 
-/* A posted command that spaces with tiers alone have. A call is the first line of two. */
+/* A posted command that spaces with tiers alone have. An RMA operation has two lines or more. */
 static void command_tiers(struct space *space, const struct command *command)
 {
 	if (command->kind == COMMAND_APPEND)
@@ -210,8 +210,8 @@ static void command_tiers(struct space *space, const struct command *command)
 		unexpected_joined(space, command->object.index);
 	else if (command->kind == COMMAND_TRIGGER)
 		triggered_keep(space, (const struct long_command *)(const void *)command);
-	else if (command->kind == COMMAND_CALL)
-		call_command(space, (const struct long_command *)(const void *)command);
+	else if (command->kind == COMMAND_RMA)
+		rma_command(space, (const struct long_command *)(const void *)command);
 }
 
 /* A command to the objects of a space. */
@@ -240,7 +240,7 @@ static void command_space(struct space *space, const struct command *command)
 		if (command_is_answered(command))
 			triggered_cancel(space, command);
 		return;
-	case COMMAND_CALL:
+	case COMMAND_RMA:
 	case COMMAND_APPEND:
 	case COMMAND_RECEIVE:
 	case COMMAND_LETTER:
@@ -532,8 +532,8 @@ bool engine_put(struct engine *engine, uint32_t number, struct region *region,
 	return true;
 }
 
-bool engine_call(struct engine *engine, uint32_t number, const struct move *move,
-	const struct call_line *line, const void *given)
+bool engine_rma(struct engine *engine, uint32_t number, const struct move *move,
+	const struct rma_line *line, const void *given)
 {
 	struct space *space = engine->spaces[number];
 
@@ -542,7 +542,7 @@ bool engine_call(struct engine *engine, uint32_t number, const struct move *move
 		return false;
 	engine_count(engine, commands);
 	engine_announce(engine);
-	call_begin(space, move, line, given);
+	rma_begin(space, move, line, given);
 	triggered_settle(engine);
 	push(engine);
 	return true;
@@ -592,7 +592,7 @@ bool engine_letter(
 bool engine_execute(struct engine *engine, const struct command *command)
 {
 	bool begins = command->kind == COMMAND_PUT || command->kind == COMMAND_GET ||
-		      command->kind == COMMAND_CALL || command->kind == COMMAND_LETTER;
+		      command->kind == COMMAND_RMA || command->kind == COMMAND_LETTER;
 
 	owner_check(&engine->owner);
 	/* The caller may wait for work that a look has put off: a descriptor is in use until an

@@ -103,11 +103,11 @@ bool engine_execute(struct engine *engine, const struct command *command);
  * before, there is no operation left, or the region is dead or inactive. */
 bool engine_put(struct engine *engine, uint32_t space, struct region *region,
 	const struct move *move, bool acknowledge) CORE_API(engine_put);
-/* The same for a call to such a space, which has tiers; given: what follows the call's words in a
- * COMMAND_CALL, if it has operands or copied data. Returns false if nothing was done, because
+/* The same for an RMA operation of a space with tiers; given: what follows its words in a
+ * COMMAND_RMA, if it has operands or copied data. Returns false if nothing was done, because
  * commands wait that were posted before, or there is no operation left. */
-bool engine_call(struct engine *engine, uint32_t space, const struct move *move,
-	const struct call_line *line, const void *given) CORE_API(engine_call);
+bool engine_rma(struct engine *engine, uint32_t space, const struct move *move,
+	const struct rma_line *line, const void *given) CORE_API(engine_rma);
 /* The same for a COMMAND_APPEND. Returns false if nothing was done, because commands wait that were
  * posted before. */
 bool engine_append(struct engine *engine, uint32_t space, const struct command *append)

@@ -17,7 +17,7 @@
 
 #include <base/handle.h>
 #include <engine/amo.h>
-#include <engine/call.h>
+#include <engine/rma.h>
 #include <engine/letters.h>
 #include <engine/lists.h>
 #include <engine/statistics.h>
@@ -504,10 +504,10 @@ static void message_take(struct space *space, struct process from,
 		tiers_load(space, from, header);
 		break;
 	case MESSAGE_STORED:
-		call_stored(space, from, header);
+		rma_stored(space, from, header);
 		break;
 	case MESSAGE_LOADED:
-		call_loaded(space, from, header, data);
+		rma_loaded(space, from, header, data);
 		break;
 	case MESSAGE_ASK:
 		tiers_asked(space, from, header);
@@ -584,7 +584,7 @@ static void message_begin(struct space *space, struct process from,
 			tiers_store_begin(space, from, header, record, inbound);
 		break;
 	case MESSAGE_LOADED:
-		call_loaded_begin(space, from, header, record, inbound);
+		rma_loaded_begin(space, from, header, record, inbound);
 		break;
 	case MESSAGE_ATOMIC:
 	case MESSAGE_FETCH:
@@ -659,8 +659,8 @@ void incoming_end(void *context, void *inbound_context, enum transport_fail why)
 		why = (enum transport_fail)FAIL_UNDELIVERABLE;
 	if (operation->kind == OPERATION_GET)
 		reply_end(context, operation, why);
-	else if (operation->kind == OPERATION_CALL)
-		call_placed(operation, why);
+	else if (operation->kind == OPERATION_RMA)
+		rma_placed(operation, why);
 	else if (operation_has_receive(operation))
 		letters_stored(context, operation, why);
 	else if (operation->space->kind == SPACE_TIERS)

@@ -21,7 +21,7 @@
  *     is not delivered is told by an outcome; those behind it are not delivered either, so nothing
  *     is told again before the program has heard of it. The outcome is in the list before the end
  *     is counted: when all have ended, and no outcome is to be read, the object is the program's.
- * L4. A process that refuses a letter says so (MESSAGE_REFUSALS; call.c, C6).
+ * L4. A process that refuses a letter says so (MESSAGE_REFUSALS; rma.c, C6).
  */
 #ifndef ENGINE_LETTERS_H
 #define ENGINE_LETTERS_H

@@ -32,17 +32,17 @@ static inline void outcome_publish(
 
 /* A store with WANT_OUTCOME has been answered, or will not be. */
 static inline void outcome_answered(
-	struct space *space, const struct region *region, const struct call_state *call)
+	struct space *space, const struct region *region, const struct rma_state *rma)
 {
-	struct outcome *outcome = (struct outcome *)(uintptr_t)call->user;
+	struct outcome *outcome = (struct outcome *)(uintptr_t)rma->user;
 	struct queue *queue = region_queue(region);
 
 	if (!queue || space->closing)
 		return;
-	outcome->verdict = call->verdict;
-	outcome->tier = call->tier;
-	outcome->moved = call->moved;
-	outcome->offset = call->offset;
+	outcome->verdict = rma->verdict;
+	outcome->tier = rma->tier;
+	outcome->moved = rma->moved;
+	outcome->offset = rma->offset;
 	outcome_publish(space, queue, outcome);
 }
 

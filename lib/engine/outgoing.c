@@ -22,7 +22,7 @@
 
 #include <string.h>
 
-#include <engine/call.h>
+#include <engine/rma.h>
 #include <engine/letters.h>
 #include <engine/logging.h>
 #include <engine/tiers.h>
@@ -298,8 +298,8 @@ void outgoing_fail(struct engine *engine, struct operation *operation, uint32_t 
 {
 	struct region *region = operation->region;
 
-	if (operation->kind == OPERATION_CALL) {
-		call_fail(operation, TIER_UNDELIVERABLE);
+	if (operation->kind == OPERATION_RMA) {
+		rma_fail(operation, TIER_UNDELIVERABLE);
 		return;
 	}
 	operation_aim(operation, region);
@@ -336,14 +336,14 @@ static void get_requested(
 	}
 }
 
-static inline void call_done(struct operation *operation, enum transport_fail why)
+static inline void rma_done(struct operation *operation, enum transport_fail why)
 {
 	PROBE(acknowledge, operation, operation->peer.nid, operation->peer.pid,
 		(uint32_t)word_read(
 			operation->message.header, offsetof(struct message_header, portal)),
 		word_read(operation->message.header, offsetof(struct message_header, match_bits)),
 		why);
-	call_requested(operation, why);
+	rma_requested(operation, why);
 }
 
 static __attribute__((noinline)) void message_done(
@@ -381,8 +381,8 @@ void outgoing_done(void *context, struct message *message, enum transport_fail w
 
 	if (operation->kind == OPERATION_PUT) {
 		put_done(engine, operation, why);
-	} else if (operation->kind == OPERATION_CALL) {
-		call_done(operation, why);
+	} else if (operation->kind == OPERATION_RMA) {
+		rma_done(operation, why);
 		triggered_settle(engine);
 	} else if (operation->kind == OPERATION_LETTER) {
 		letter_done(operation, why);
@@ -392,7 +392,7 @@ void outgoing_done(void *context, struct message *message, enum transport_fail w
 	}
 }
 
-/* Asks after the answer to a get or a call. */
+/* Asks after the answer to a get or an RMA operation. */
 static void probe_send(struct engine *engine, struct operation *operation)
 {
 	struct message_header header = {
@@ -402,9 +402,9 @@ static void probe_send(struct engine *engine, struct operation *operation)
 		.operation = operation_name(operation),
 	};
 
-	if (operation->kind == OPERATION_CALL) {
+	if (operation->kind == OPERATION_RMA) {
 		header.kind = MESSAGE_ASK;
-		header.detail = call_loads(operation) ? MESSAGE_ASK_LOAD : 0;
+		header.detail = rma_loads(operation) ? MESSAGE_ASK_LOAD : 0;
 		operation->message.memory = map_of_piece(NULL, 0);
 	} else {
 		header.portal = operation->account.portal;

@@ -37,14 +37,14 @@ enum operation_kind {
 	OPERATION_GET,     /* initiator: from the command until the reply's end */
 	OPERATION_RECEIVE, /* target: a put being placed */
 	OPERATION_SERVE,   /* target: a get, its reply on its way */
-	OPERATION_CALL,    /* initiator: call.c; from the command until its last event */
+	OPERATION_RMA,     /* initiator: rma.c; from the command until its last event */
 	OPERATION_LETTER,  /* initiator: letters.h; from the command until the peer has it */
 	OPERATION_NOTICE,  /* target: an acknowledgement or a refusal on its way */
 	OPERATION_ANSWER   /* target: an answer on its way whose data it owns */
 };
 
-/* The state of a call (call.c). */
-struct call_state {
+/* The state of an RMA operation (rma.c). */
+struct rma_state {
 	uint64_t user;
 	uint64_t local;  /* offset in the region */
 	uint64_t length; /* bytes */
@@ -52,7 +52,7 @@ struct call_state {
 	uint64_t offset;
 	struct region *source; /* the region whose data a request brings; a fetch has two regions */
 	uint8_t message;       /* MESSAGE_STORE, MESSAGE_LOAD, MESSAGE_ATOMIC, MESSAGE_FETCH */
-	uint8_t want;          /* enum call_want */
+	uint8_t want;          /* enum rma_want */
 	uint8_t verdict;       /* enum tier_verdict */
 	uint8_t tier;
 	bool sent;     /* not a load: SEND has been counted */
@@ -72,7 +72,7 @@ struct operation {
 	_Alignas(uint64_t) uint8_t kind; /* enum operation_kind */
 	bool exhausts;                   /* it made its region inactive */
 	/* RECEIVE: the initiator wants to know. PUT: so does this process, and it is in
-	 * engine.sending. CALL: an answer is to come */
+	 * engine.sending. RMA: an answer is to come */
 	bool acknowledge;
 	bool acknowledged; /* PUT: the acknowledgement came before the transport was done; see
 			    * outgoing.c, O3 */
@@ -81,12 +81,12 @@ struct operation {
 	bool ended;        /* GET: its last event has been logged */
 	bool waits;        /* GET: in engine.waiting */
 	uint32_t index;
-	uint32_t generation; /* GET, CALL: of the one that a reply must name */
+	uint32_t generation; /* GET, RMA: of the one that a reply must name */
 	struct process peer;
 	struct space *space; /* of all but a NOTICE and an ANSWER */
 	struct region *region;
-	struct call_state call; /* CALL */
-	/* CALL: data of a request that came with its command. LETTER: its data. ANSWER: its own, if
+	struct rma_state rma; /* RMA */
+	/* RMA: data of a request that came with its command. LETTER: its data. ANSWER: its own, if
 	 * no more */
 	uint8_t copied[COPIED_MAX];
 	uint64_t queue;         /* handle that the region had when it began */
@@ -100,7 +100,7 @@ struct operation {
 	uint64_t request_offset; /* RECEIVE: to echo. PUT: echoed */
 	struct link link;        /* SERVE, GET, PUT: in engine.serving, .waiting, .sending */
 	struct operation *next;  /* PUT: in engine.begun. NOTICE: in engine.late */
-	/* RECEIVE, SERVE, SPACE_TIERS; CALL with WANT_KEPT: its header, or KEPT_NONE */
+	/* RECEIVE, SERVE, SPACE_TIERS; RMA with WANT_KEPT: its header, or KEPT_NONE */
 	uint32_t kept;
 	union {
 		struct outcome *receive;   /* RECEIVE without a region: letters.h */
@@ -236,7 +236,7 @@ static inline struct operation *operation_begin(struct engine *engine, enum oper
 {
 	struct operation *operation = pool_take_reserved(&engine->operations);
 
-	if (kind == OPERATION_GET || kind == OPERATION_CALL)
+	if (kind == OPERATION_GET || kind == OPERATION_RMA)
 		operation->generation++;
 	operation->kind = (uint8_t)kind;
 	operation->exhausts = false;
@@ -466,7 +466,7 @@ void outgoing_finish(struct engine *engine, struct operation *operation);
 void outgoing_probe(struct engine *engine);
 /* ns until outgoing_probe() has something to do; UINT64_MAX: nothing waits. */
 uint64_t outgoing_deadline(const struct engine *engine);
-/* A get or a call whose request has arrived waits for its answer. */
+/* A get or an RMA operation whose request has arrived waits for its answer. */
 void outgoing_await(struct operation *operation);
 /* Ends what waits for replies that will not come. */
 void outgoing_abandon(struct engine *engine);

@@ -3,7 +3,7 @@
 #include <engine/tracing.h>
 
 #include <base/trace.h>
-#include <engine/call.h>
+#include <engine/rma.h>
 #include <engine/state.h>
 
 /* A record of what a process began under this name; 0: it has none. */
@@ -81,10 +81,10 @@ static void message_end(void *context, void *inbound_context, enum transport_fai
 	uint64_t name = 0, length = 0;
 
 	/* before it is freed */
-	if (operation->kind == OPERATION_CALL) {
+	if (operation->kind == OPERATION_RMA) {
 		point = TRACE_EVENT;
 		name = operation_name(operation);
-		length = operation->call.moved;
+		length = operation->rma.moved;
 	} else if (operation->kind == OPERATION_RECEIVE && operation->space->kind == SPACE_TIERS) {
 		point = TRACE_DONE;
 		initiator = operation->peer;
@@ -103,12 +103,12 @@ static void message_done(void *context, struct message *message, enum transport_
 							 offsetof(struct operation, message));
 	const struct engine *engine = context;
 
-	if (operation->kind == OPERATION_CALL)
+	if (operation->kind == OPERATION_RMA)
 		record_named(engine, TRACE_ACKNOWLEDGED, engine->self,
-			operation->call.want != WANT_NOTHING || call_loads(operation)
+			operation->rma.want != WANT_NOTHING || rma_loads(operation)
 				? operation_name(operation)
 				: 0,
-			operation->call.length);
+			operation->rma.length);
 	outgoing_done(context, message, why);
 }
 

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include <engine/call.h>
+#include <engine/rma.h>
 #include <engine/statistics.h>
 #include <engine/tier_entry.h>
 #include <engine/tiers.h>
@@ -71,8 +71,8 @@ static void command_triggered(void *context, const struct long_command *command)
 	if (!space || space->kind != SPACE_TIERS) /* it was closed: triggered_close() */
 		return;
 	switch (command->command.kind) {
-	case COMMAND_CALL:
-		call_command(space, command);
+	case COMMAND_RMA:
+		rma_command(space, command);
 		break;
 	case COMMAND_COUNTER_SET:
 	case COMMAND_COUNTER_ADD:
@@ -96,7 +96,7 @@ void triggered_run(struct engine *engine)
 {
 	unsigned left = TRIGGERED_RUN;
 
-	/* A call needs an operation. */
+	/* An RMA operation needs memory for it. */
 	while (left > 0 && triggers_are_ready(&engine->triggers) && operation_reserve(engine, 1))
 		left -= triggers_run(&engine->triggers, 1, command_triggered, engine);
 	engine->news = true; /* so that this counts as work */

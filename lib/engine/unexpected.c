@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include <base/pages.h>
-#include <engine/call.h>
+#include <engine/rma.h>
 #include <engine/fetch.h>
 #include <engine/portal.h>
 #include <engine/tier_entry.h>
@@ -589,7 +589,7 @@ static void header_fetch(struct space *space, struct header *header, struct regi
 	space->portals[header->account.portal].pending++;
 	source_of(space, header->account.portal, rank)->fetches++;
 	entry_use(space, region, attachment, &placement);
-	call_fetch(space, &fetch);
+	rma_fetch(space, &fetch);
 }
 
 void unexpected_fetch(struct space *space, uint32_t portal)
@@ -625,20 +625,20 @@ void unexpected_joined(struct space *space, uint32_t rank)
 
 void unexpected_fetched(struct operation *operation)
 {
-	const struct call_state *call = &operation->call;
+	const struct rma_state *rma = &operation->rma;
 	struct space *space = operation->space;
 	struct header *header = &space->headers[operation->kept];
 	const uint32_t portal = header->account.portal, rank = header->account.nid;
 	struct source *source = source_of(space, portal, rank);
 	struct region *region = operation->region;
 
-	if (call->verdict == TIER_OK && call->moved == header->account.requested)
+	if (rma->verdict == TIER_OK && rma->moved == header->account.requested)
 		header->account.moved = header->account.requested;
 	tiers_arriving(space, rank, -1);
 	region->pending--;
 	space->portals[portal].pending--;
 	source->fetches--;
-	source->lost |= call->verdict != TIER_OK && call->verdict != TIER_REFUSED;
+	source->lost |= rma->verdict != TIER_OK && rma->verdict != TIER_REFUSED;
 	unexpected_ended(space, operation->kept, TIER_OK);
 	entry_settle(space, region);
 	portal_settle(space, portal);

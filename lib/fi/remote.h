@@ -66,7 +66,7 @@ struct registration {
 struct movement {
 	struct link link;
 	struct move move;
-	struct call_line line;
+	struct rma_line line;
 	uint8_t given[COPIED_MAX]; /* data that goes with the call */
 	unsigned given_bytes;
 	void *context;

@@ -134,15 +134,15 @@ static void movement_drop(struct remote *remote, struct movement *movement)
 	movement_free(remote, movement);
 }
 
-static void call_post(struct remote *remote, const struct move *move, const struct call_line *line,
-	const uint8_t *given, unsigned given_bytes)
+static void rma_command_post(struct remote *remote, const struct move *move,
+	const struct rma_line *line, const uint8_t *given, unsigned given_bytes)
 {
 	const struct submission *submission = &remote->visit.interface->submission;
 	struct long_command command; /* lines are written as far as they are used */
 
 	if (submission_begin(submission, move, line, given))
 		return;
-	command.command = (struct command){.kind = COMMAND_CALL, .move = *move};
+	command.command = (struct command){.kind = COMMAND_RMA, .move = *move};
 	memcpy(command.further[0], line, sizeof(*line));
 	memcpy(command.further[1], given, given_bytes);
 	submission_post_lines(
@@ -151,7 +151,8 @@ static void call_post(struct remote *remote, const struct move *move, const stru
 
 static void movement_post(struct remote *remote, const struct movement *movement)
 {
-	call_post(remote, &movement->move, &movement->line, movement->given, movement->given_bytes);
+	rma_command_post(
+		remote, &movement->move, &movement->line, movement->given, movement->given_bytes);
 }
 
 /* --- what waits (M5) */
@@ -209,9 +210,9 @@ static void process_resume(struct remote *remote, const struct movement *movemen
 		.cookie = movement->move.cookie,
 		.portal = MESSAGE_RESUME,
 	};
-	const struct call_line line = {.message = MESSAGE_LOAD, .want = WANT_NOTHING};
+	const struct rma_line line = {.message = MESSAGE_LOAD, .want = WANT_NOTHING};
 
-	call_post(remote, &move, &line, movement->given, 0);
+	rma_command_post(remote, &move, &line, movement->given, 0);
 }
 
 /* Is something under way that was posted behind one that waits, and so will be refused, too, or
@@ -287,7 +288,7 @@ static void movement_init(const struct remote *remote, struct movement *movement
 		.to = {.nid = to->nid, .pid = to->pid},
 		.cookie = to->life, /* M2 */
 	};
-	movement->line = (struct call_line){.user = (uintptr_t)movement, .want = WANT_EVENT};
+	movement->line = (struct rma_line){.user = (uintptr_t)movement, .want = WANT_EVENT};
 }
 
 ssize_t remote_begin(struct endpoint *endpoint, fi_addr_t peer, uint64_t flags, bool quiet,

@@ -48,17 +48,17 @@ static inline bool submission_put(const struct submission *submission, struct re
 	return done;
 }
 
-/* The same for a call, as engine_call() has it. Returns false if nothing was done; then it is to be
- * posted as a COMMAND_CALL. */
+/* The same for an RMA operation, as engine_rma() has it. Returns false if nothing was done; then it
+ * is to be posted as a COMMAND_RMA. */
 static inline bool submission_begin(const struct submission *submission, const struct move *move,
-	const struct call_line *line, const void *given)
+	const struct rma_line *line, const void *given)
 {
 	struct progress *progress = submission->progress;
 	bool done;
 
 	if (!progress || !progress_take(progress))
 		return false;
-	done = engine_call(progress->engine, submission->space, move, line, given); /* S2 */
+	done = engine_rma(progress->engine, submission->space, move, line, given); /* S2 */
 	progress_leave(progress);
 	return done;
 }

@@ -109,7 +109,7 @@ struct trigger_copy {
 	uint64_t threshold;
 	uint64_t number;
 	struct command command;
-	struct call_line call; /* of a COMMAND_CALL */
+	struct rma_line rma; /* of a COMMAND_RMA */
 };
 
 struct trigger_look {
@@ -134,8 +134,8 @@ static void trigger_copy(const struct event_counter *counter, uint64_t handle, u
 		.number = due->number,
 		.command = command->command,
 	};
-	if (command->command.kind == COMMAND_CALL)
-		memcpy(&copy->call, command->further[0], sizeof(copy->call));
+	if (command->command.kind == COMMAND_RMA)
+		memcpy(&copy->rma, command->further[0], sizeof(copy->rma));
 }
 
 static void counter_look_triggers(
@@ -174,10 +174,10 @@ static const char *command_name(const struct trigger_copy *copy)
 		[MESSAGE_FETCH] = "fetch_atomic",
 	};
 
-	if (copy->command.kind == COMMAND_CALL)
-		return copy->call.message == MESSAGE_FETCH && (copy->call.amo & 0xff) >= AMO_SWAP
+	if (copy->command.kind == COMMAND_RMA)
+		return copy->rma.message == MESSAGE_FETCH && (copy->rma.amo & 0xff) >= AMO_SWAP
 			       ? "swap"
-			       : calls[copy->call.message];
+			       : calls[copy->rma.message];
 	switch (copy->command.kind) {
 	case COMMAND_ASK:
 		return "me_append";
@@ -196,7 +196,7 @@ static void tell_call(const struct trigger_copy *copy, struct report *report)
 	report_number(report, "pid", move->to.pid);
 	report_number(report, "portal", move->portal);
 	report_bits(report, "match_bits", move->match_bits);
-	report_number(report, "bytes", copy->call.length);
+	report_number(report, "bytes", copy->rma.length);
 }
 
 static void tell_change(
@@ -219,7 +219,7 @@ static void tell_trigger(
 	report_number(report, "threshold", copy->threshold);
 	report_number(report, "number", copy->number);
 	report_text(report, "operation", command_name(copy));
-	if (copy->command.kind == COMMAND_CALL)
+	if (copy->command.kind == COMMAND_RMA)
 		tell_call(copy, report);
 	else if (copy->command.kind == COMMAND_WITHDRAW)
 		report_bits(report, "target",

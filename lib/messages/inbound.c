@@ -245,7 +245,7 @@ void fetch_post(struct messages *messages, struct transfer *message, uint64_t le
 		.match_bits = VALUE_NAME(message->value) | early,
 		.offset = VALUE_OFFSET(message->value),
 	};
-	struct call_line line = {.local = (uintptr_t)message->buffer,
+	struct rma_line line = {.local = (uintptr_t)message->buffer,
 		.length = length,
 		.user = item_name(message),
 		.message = MESSAGE_LOAD};
@@ -256,7 +256,7 @@ void fetch_post(struct messages *messages, struct transfer *message, uint64_t le
 		fetch_later(messages, message);
 	else {
 		messages->peers[message->peer].fetches++;
-		message_call(messages, message, &move, &line);
+		message_rma(messages, message, &move, &line);
 	}
 }
 

@@ -81,14 +81,14 @@ bool entry_withdraw(struct messages *messages, uint32_t index, uint32_t generati
 	return visit_call(&messages->visit, &command, NULL, NULL) == ANSWER_OK;
 }
 
-void move_post(struct messages *messages, const struct move *move, const struct call_line *line)
+void move_post(struct messages *messages, const struct move *move, const struct rma_line *line)
 {
 	const struct submission *submission = &messages->visit.interface->submission;
 	struct long_command command; /* lines are written as far as they are used */
 
 	if (submission_begin(submission, move, line, NULL))
 		return;
-	command.command = (struct command){.kind = COMMAND_CALL, .move = *move};
+	command.command = (struct command){.kind = COMMAND_RMA, .move = *move};
 	memcpy(command.further[0], line, sizeof(*line));
 	submission_post_lines(submission, &command, 2);
 }
@@ -130,8 +130,8 @@ static bool region_make(struct messages *messages, const struct map_vector *vect
 	return true;
 }
 
-void call_post(
-	struct messages *messages, struct move *move, const struct call_line *line, uint32_t peer)
+void rma_command_post(
+	struct messages *messages, struct move *move, const struct rma_line *line, uint32_t peer)
 {
 	move->to = process_of_peer(messages, peer);
 	move->cookie = messages->peers[peer].self;
@@ -142,15 +142,15 @@ void call_post(
 	move_post(messages, move, line);
 }
 
-void message_call(struct messages *messages, const struct transfer *message, struct move *move,
-	struct call_line *line)
+void message_rma(struct messages *messages, const struct transfer *message, struct move *move,
+	struct rma_line *line)
 {
 	if (message->region != 0) {
 		move->region = message->region;
 		move->generation = message->region_generation;
 		line->local = 0;
 	}
-	call_post(messages, move, line, message->peer);
+	rma_command_post(messages, move, line, message->peer);
 }
 
 bool vector_bind(struct messages *messages, struct transfer *message)
@@ -257,11 +257,11 @@ static void word_post(struct messages *messages, struct tell *tell, unsigned kin
 		.match_bits = BITS_TOLD,
 		.value = (uint64_t)kind << MESSAGES_WORD |
 			 (word & ((UINT64_C(1) << MESSAGES_WORD) - 1))};
-	const struct call_line line = {
+	const struct rma_line line = {
 		.user = item_name(tell), .message = MESSAGE_STORE, .want = WANT_EVENT};
 
 	messages->pending++;
-	call_post(messages, &move, &line, tell->peer);
+	rma_command_post(messages, &move, &line, tell->peer);
 }
 
 void credit_post(struct messages *messages, struct peer *peer)

@@ -156,7 +156,7 @@ static void store_post(struct messages *messages, struct transfer *message, uint
 		.match_bits = message->bits,
 		.value = value | (message->marked ? VALUE_MARKED : 0),
 		.offset = message->data};
-	struct call_line line = {.local = (uintptr_t)data,
+	struct rma_line line = {.local = (uintptr_t)data,
 		.length = message->length,
 		.user = item_name(item),
 		.message = MESSAGE_STORE,
@@ -164,7 +164,7 @@ static void store_post(struct messages *messages, struct transfer *message, uint
 
 	messages->peers[message->peer].flying++;
 	messages->flying++;
-	message_call(messages, message, &move, &line);
+	message_rma(messages, message, &move, &line);
 }
 
 /* How many of a peer's headers messages may be in, as far as it is known here. */

@@ -194,7 +194,7 @@ bool messages_greet(struct messages *messages, struct greeting *greeting)
 		.match_bits = greeting->words[0],
 		.value = greeting->words[1],
 		.offset = greeting->words[2]};
-	const struct call_line line = {
+	const struct rma_line line = {
 		.user = item_name(greeting), .message = MESSAGE_STORE, .want = WANT_EVENT};
 
 	greeting->kind = ITEM_GREETING;

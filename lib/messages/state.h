@@ -228,13 +228,13 @@ bool entry_append(struct messages *messages, const struct entry_wish *wish, uint
 /* Returns false if the entry has been used, or is in use. */
 bool entry_withdraw(struct messages *messages, uint32_t index, uint32_t generation);
 /* Begins a store or a load. */
-void move_post(struct messages *messages, const struct move *move, const struct call_line *line);
+void move_post(struct messages *messages, const struct move *move, const struct rma_line *line);
 /* The same to a peer; what is not said of it and of the region is filled in. */
-void call_post(
-	struct messages *messages, struct move *move, const struct call_line *line, uint32_t peer);
+void rma_command_post(
+	struct messages *messages, struct move *move, const struct rma_line *line, uint32_t peer);
 /* The same from or into a message's memory. */
-void message_call(struct messages *messages, const struct transfer *message, struct move *move,
-	struct call_line *line);
+void message_rma(struct messages *messages, const struct transfer *message, struct move *move,
+	struct rma_line *line);
 /* Makes a region of a longer message's pieces, if it has several. Returns false if the message has
  * to wait for one. */
 bool vector_bind(struct messages *messages, struct transfer *message);

@@ -83,12 +83,12 @@ static __attribute__((noinline)) bool luggage_take(
 
 /* Posts a call as a command, or keeps it. */
 static __attribute__((noinline)) int movement_post(const struct call *call, const struct move *move,
-	const struct call_line *line, const struct luggage *luggage, const struct due *due)
+	const struct rma_line *line, const struct luggage *luggage, const struct due *due)
 {
 	unsigned lines = 2 + (unsigned)(luggage->bytes + RING_BYTES - 1) / RING_BYTES;
 	struct long_command command; /* lines are written as far as they are used */
 
-	command.command = (struct command){.kind = COMMAND_CALL, .move = *move};
+	command.command = (struct command){.kind = COMMAND_RMA, .move = *move};
 	memcpy(command.further[0], line, sizeof(*line));
 	memcpy(command.further[1], luggage->data, luggage->bytes);
 	if (due)
@@ -101,8 +101,8 @@ static __attribute__((noinline)) int movement_post(const struct call *call, cons
  * carried out, also with PTL_MD_VOLATILE. source: the descriptor whose data it brings, from `local`
  * on; NULL: it brings none. */
 static ALWAYS_INLINE int movement_begin(const struct call *call, const struct movement *movement,
-	ptl_hdr_data_t hdr_data, struct call_line *line, const struct region *source,
-	uint64_t local, struct luggage *luggage, const struct due *due)
+	ptl_hdr_data_t hdr_data, struct rma_line *line, const struct region *source, uint64_t local,
+	struct luggage *luggage, const struct due *due)
 {
 	struct move move = {
 		.region = call->visit.index,
@@ -169,7 +169,7 @@ static ALWAYS_INLINE int put_begin(ptl_handle_md_t md_handle, const struct movem
 	if (put_is_good(&call, ack_req, movement->length) &&
 		(message != MESSAGE_ATOMIC ||
 			movement->length <= call.ni->limits.max_atomic_size)) {
-		struct call_line line = {.message = message, .amo = amo, .want = wants[ack_req]};
+		struct rma_line line = {.message = message, .amo = amo, .want = wants[ack_req]};
 
 		code = movement_begin(&call, movement, hdr_data, &line, visit_region(&call.visit),
 			movement->local_offset, &luggage, due);
@@ -225,7 +225,7 @@ static int fetch_post(const struct call *call, const struct movement *movement,
 	const uint64_t md = call_object(call, source->md, NAME_MD);
 	const struct region *from = segment_region(call->visit.segment, handle_index(md));
 	struct luggage luggage; /* written as far as it is used */
-	struct call_line line = {
+	struct rma_line line = {
 		.source_local = source->offset,
 		.source = handle_index(md),
 		.source_generation = handle_generation(md),
@@ -265,7 +265,7 @@ static int fetch_begin(ptl_handle_md_t md_handle, const struct movement *movemen
 static ALWAYS_INLINE int get_begin(
 	ptl_handle_md_t md_handle, const struct movement *movement, const struct due *due)
 {
-	struct call_line line = {.message = MESSAGE_LOAD};
+	struct rma_line line = {.message = MESSAGE_LOAD};
 	struct luggage luggage; /* a get has none */
 	struct call call;
 	int code = call_enter(&call, md_handle, NAME_MD);

@@ -2,7 +2,7 @@
 /* test_memory.c - memory that is not there, or may not be written or read (6, 11): the operation
  * ends with PTL_NI_SEGV at each end that it concerns, and the next one is sound.
  *
- * Covers: lib/base/guard.c, lib/base/map.c, lib/engine/tiers.c, lib/engine/call.c,
+ * Covers: lib/base/guard.c, lib/base/map.c, lib/engine/tiers.c, lib/engine/rma.c,
  * lib/transport/assembly.c.
  */
 #include "../nap.h"

@@ -84,7 +84,7 @@ static struct rig_tier tier_make(const struct world *world, struct script *scrip
 }
 
 /* Makes an atomic of a call: one without an operand. */
-static void atomic_choose(const struct world *world, struct script *script, struct rig_call *call)
+static void atomic_choose(const struct world *world, struct script *script, struct rig_rma *call)
 {
 	uint8_t what = script_byte(script);
 	bool fetch = call->message == MESSAGE_LOAD;
@@ -102,7 +102,7 @@ static void step_call(struct world *world, struct script *script)
 {
 	uint8_t what = script_byte(script), where = script_byte(script);
 	bool load = what & 4, atomic = what & 128;
-	struct rig_call call = {
+	struct rig_rma call = {
 		.to = what & 2 ? RIG_SELF : world->fellows[what & 1].process,
 		.portal = where & 1,
 		.cookie = FELLOWS,
@@ -118,7 +118,7 @@ static void step_call(struct world *world, struct script *script)
 
 	if (atomic)
 		atomic_choose(world, script, &call);
-	command = rig_call_command(descriptor, &call);
+	command = rig_rma_command(descriptor, &call);
 
 	if (what & 32) {
 		world->triggered[load]++;

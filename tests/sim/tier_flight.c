@@ -10,7 +10,7 @@
 #include <sim/model.h>
 #include <sim/report.h>
 
-void task_wrong(const struct tier_program *program, const struct call_task *task, const char *what,
+void task_wrong(const struct tier_program *program, const struct rma_task *task, const char *what,
 	uint64_t value)
 {
 	static const char *const names[] = {
@@ -40,17 +40,17 @@ static bool node_troubled(const struct tiers *tiers, uint32_t number, uint64_t s
 		       node->trouble_ended + model_grace(tiers->simulation->model) >= since);
 }
 
-uint64_t *task_pair(const struct tiers *tiers, uint64_t *pairs, const struct call_task *task)
+uint64_t *task_pair(const struct tiers *tiers, uint64_t *pairs, const struct rma_task *task)
 {
 	return &pairs[(uint64_t)task->initiator * tiers->simulation->node_count + task->target];
 }
 
-uint64_t task_lives(const struct call_task *task)
+uint64_t task_lives(const struct rma_task *task)
 {
 	return (uint64_t)task->initiator_life << 32 | task->target_life;
 }
 
-bool task_knows(const struct tiers *tiers, const struct call_task *task)
+bool task_knows(const struct tiers *tiers, const struct rma_task *task)
 {
 	uint64_t met_at = *task_pair(tiers, tiers->met_at, task);
 
@@ -59,7 +59,7 @@ bool task_knows(const struct tiers *tiers, const struct call_task *task)
 	       !node_troubled(tiers, task->target, met_at);
 }
 
-bool task_may_fail(const struct tiers *tiers, const struct call_task *task)
+bool task_may_fail(const struct tiers *tiers, const struct rma_task *task)
 {
 	return node_troubled(tiers, task->initiator, task->issued) ||
 	       node_troubled(tiers, task->target, task->issued) ||
@@ -74,7 +74,7 @@ static uint8_t pattern(uint64_t number, uint64_t at)
 	return (uint8_t)(prng_mix(number * UINT64_C(0x9e3779b97f4a7c15) + at / 8) >> at % 8 * 8);
 }
 
-uint64_t task_operand(const struct call_task *task)
+uint64_t task_operand(const struct rma_task *task)
 {
 	return task->message == MESSAGE_FETCH && (task->amo & 0xff) > AMO_SWAP
 		       ? element_size(task->amo >> 8)
@@ -82,7 +82,7 @@ uint64_t task_operand(const struct call_task *task)
 }
 
 /* Of an atomic, which is no longer than AMO_BYTES_MAX: values that often meet others. */
-static void elements_write(const struct call_task *task, uint8_t *bytes, uint64_t length)
+static void elements_write(const struct rma_task *task, uint8_t *bytes, uint64_t length)
 {
 	const unsigned size = element_size(task->amo >> 8);
 	uint8_t element[AMO_SIZE_MAX] = {0};
@@ -95,7 +95,7 @@ static void elements_write(const struct call_task *task, uint8_t *bytes, uint64_
 	}
 }
 
-void pattern_write(const struct call_task *task, uint8_t *bytes, uint64_t length)
+void pattern_write(const struct rma_task *task, uint8_t *bytes, uint64_t length)
 {
 	if (task->message == MESSAGE_ATOMIC || task->message == MESSAGE_FETCH) {
 		elements_write(task, bytes, length);
@@ -106,14 +106,14 @@ void pattern_write(const struct call_task *task, uint8_t *bytes, uint64_t length
 }
 
 static const struct tier_program *initiator_of(
-	const struct tiers *tiers, const struct call_task *task)
+	const struct tiers *tiers, const struct rma_task *task)
 {
 	const struct node *node = &tiers->simulation->nodes[task->initiator];
 
 	return node->up && node->life == task->initiator_life ? node->tiers : NULL;
 }
 
-bool task_missed(const struct tiers *tiers, const struct call_task *task, enum memory_access access)
+bool task_missed(const struct tiers *tiers, const struct rma_task *task, enum memory_access access)
 {
 	const struct tier_program *initiator = initiator_of(tiers, task);
 	uint64_t at = access == MEMORY_READ ? task->data : task->near;
@@ -122,7 +122,7 @@ bool task_missed(const struct tiers *tiers, const struct call_task *task, enum m
 				     task->length, access, MISSING_ONCE, task->moment);
 }
 
-void store_look(struct tier_program *program, const struct call_task *task, uint64_t start,
+void store_look(struct tier_program *program, const struct rma_task *task, uint64_t start,
 	uint64_t moved, enum store_left left)
 {
 	uint64_t at = memory_offset(&program->arena, start, &moved);
@@ -176,7 +176,7 @@ struct flight *flight_find(struct tier_program *program, const void *name)
 	return NULL;
 }
 
-bool load_expect(struct tier_program *program, struct call_task *task)
+bool load_expect(struct tier_program *program, struct rma_task *task)
 {
 	const struct plain_decision *decision = &task->decision;
 	uint64_t moved = decision->moved;
@@ -191,7 +191,7 @@ bool load_expect(struct tier_program *program, struct call_task *task)
 }
 
 /* J4 */
-void atomic_expect(struct tier_program *program, struct call_task *task)
+void atomic_expect(struct tier_program *program, struct rma_task *task)
 {
 	const struct plain_decision *decision = &task->decision;
 	uint64_t moved = decision->moved;
@@ -207,7 +207,7 @@ void atomic_expect(struct tier_program *program, struct call_task *task)
 	memcpy(task->expected, program->before, moved);
 }
 
-void atomic_look(struct tier_program *program, struct call_task *task)
+void atomic_look(struct tier_program *program, struct rma_task *task)
 {
 	const struct plain_decision *decision = &task->decision;
 	const unsigned operation = task->amo & 0xff, type = task->amo >> 8;
@@ -237,8 +237,7 @@ void atomic_look(struct tier_program *program, struct call_task *task)
 	memcpy(program->shadow + at, program->arena.bytes + at, moved);
 }
 
-void flight_begin(
-	struct tier_program *program, const void *name, struct call_task *task, bool store)
+void flight_begin(struct tier_program *program, const void *name, struct rma_task *task, bool store)
 {
 	const struct plain_decision *decision = &task->decision;
 	bool tainted = store ? flights_taint(program, decision->start, decision->moved, true)

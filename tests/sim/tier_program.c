@@ -456,7 +456,7 @@ static void counter_change(struct tier_program *program)
 }
 
 static void region_release(
-	struct tier_program *program, const struct call_task *task, const struct call_end *end)
+	struct tier_program *program, const struct rma_task *task, const struct rma_end *end)
 {
 	struct command command = {.kind = COMMAND_REGION_RELEASE};
 
@@ -467,7 +467,7 @@ static void region_release(
 }
 
 /* A program may do so while the call is under way. */
-static void task_release(struct tier_program *program, struct call_task *task)
+static void task_release(struct tier_program *program, struct rma_task *task)
 {
 	task->released = true;
 	region_release(program, task, &task->end);
@@ -476,7 +476,7 @@ static void task_release(struct tier_program *program, struct call_task *task)
 }
 
 /* A call is over: gives back its memory, and its regions unless they were released before. */
-static void task_give(struct tier_program *program, struct call_task *task)
+static void task_give(struct tier_program *program, struct rma_task *task)
 {
 	if (!task->over)
 		task_wrong(program, task, "its region is given away while it is in progress", 0);
@@ -487,7 +487,7 @@ static void task_give(struct tier_program *program, struct call_task *task)
 }
 
 /* A region of a call's, of so much source memory from there on, or of all memory. */
-static bool region_make(struct tier_program *program, struct call_task *task, struct call_end *end,
+static bool region_make(struct tier_program *program, struct rma_task *task, struct rma_end *end,
 	uint64_t at, uint64_t length)
 {
 	struct segment *segment = program->segment;
@@ -500,7 +500,7 @@ static bool region_make(struct tier_program *program, struct call_task *task, st
 
 	if (index == INDEX_NONE)
 		return false;
-	*end = (struct call_end){
+	*end = (struct rma_end){
 		.region = segment->limits.attached + index,
 		.generation = segment_generation(segment),
 		.log = mask_choose(prng, kinds) | kinds << TIER_EVENTS,
@@ -549,7 +549,7 @@ static uint64_t atomic_most(void)
 }
 
 /* What a call does, and how much. */
-static void task_choose(struct tier_program *program, struct call_task *task)
+static void task_choose(struct tier_program *program, struct rma_task *task)
 {
 	static const uint8_t messages[] = {MESSAGE_STORE, MESSAGE_STORE, MESSAGE_STORE,
 		MESSAGE_LOAD, MESSAGE_LOAD, MESSAGE_ATOMIC, MESSAGE_FETCH, MESSAGE_FETCH};
@@ -581,7 +581,7 @@ static void task_choose(struct tier_program *program, struct call_task *task)
 }
 
 /* The regions of a call, and where it finds memory in them. */
-static bool task_bind(struct tier_program *program, struct call_task *task)
+static bool task_bind(struct tier_program *program, struct rma_task *task)
 {
 	bool fetch = task->message == MESSAGE_FETCH, apart;
 
@@ -603,15 +603,15 @@ static bool task_bind(struct tier_program *program, struct call_task *task)
 	return false;
 }
 
-static struct call_task *task_make(struct tier_program *program)
+static struct rma_task *task_make(struct tier_program *program)
 {
 	struct tiers *tiers = program->tiers;
 	const struct node *target =
 		&tiers->simulation
 			 ->nodes[prng_below(chance(program), tiers->simulation->node_count)];
-	struct call_task *task = report_memory(calloc(1, sizeof(*task)));
+	struct rma_task *task = report_memory(calloc(1, sizeof(*task)));
 
-	*task = (struct call_task){
+	*task = (struct rma_task){
 		.number = tiers->count + 1,
 		.initiator = program->node->number,
 		.initiator_life = program->life,
@@ -620,7 +620,7 @@ static struct call_task *task_make(struct tier_program *program)
 		.issued = simulation_now(tiers->simulation),
 	};
 	task_choose(program, task);
-	if (tiers->count == CALLS_MAX || !task_bind(program, task)) {
+	if (tiers->count == TASKS_MAX || !task_bind(program, task)) {
 		free(task);
 		return NULL;
 	}
@@ -633,8 +633,8 @@ static struct call_task *task_make(struct tier_program *program)
 }
 
 /* Puts what goes with a command into it: an operand, and perhaps data. Returns its lines. */
-static unsigned call_copy(const struct tier_program *program, struct call_task *task,
-	struct call_line *line, struct long_command *command)
+static unsigned rma_copy(const struct tier_program *program, struct rma_task *task,
+	struct rma_line *line, struct long_command *command)
 {
 	uint64_t bytes = task_operand(task);
 
@@ -652,7 +652,7 @@ static unsigned call_copy(const struct tier_program *program, struct call_task *
 
 /* Where in an entry a call goes: near its beginning, or, for one that is all of memory, to memory
  * of the target's that comes and goes, to the end of it, or to an address that nothing has. */
-static uint64_t offset_choose(struct tier_program *program, const struct call_task *task)
+static uint64_t offset_choose(struct tier_program *program, const struct rma_task *task)
 {
 	struct prng *prng = chance(program);
 	uint64_t arena = memory_address(task->target, 0);
@@ -670,18 +670,18 @@ static uint64_t offset_choose(struct tier_program *program, const struct call_ta
 
 /* Where a call's part of the source memory is in its region. */
 static uint64_t local_of(
-	const struct tier_program *program, const struct call_end *end, uint64_t at, uint64_t from)
+	const struct tier_program *program, const struct rma_end *end, uint64_t at, uint64_t from)
 {
 	return end->all ? program->source.at + at : at - from;
 }
 
-static void call_make(struct tier_program *program)
+static void rma_make(struct tier_program *program)
 {
-	struct call_task *task = task_make(program);
+	struct rma_task *task = task_make(program);
 	struct prng *prng = chance(program);
-	struct long_command command = {.command = {.kind = COMMAND_CALL}};
+	struct long_command command = {.command = {.kind = COMMAND_RMA}};
 	struct move *move = &command.command.move;
-	struct call_line line;
+	struct rma_line line;
 	unsigned lines;
 
 	if (!task)
@@ -700,7 +700,7 @@ static void call_make(struct tier_program *program)
 	else
 		move->match_bits |= task->number << 32;
 	move->offset = offset_choose(program, task);
-	line = (struct call_line){
+	line = (struct rma_line){
 		.length = task->length,
 		.user = task->number,
 		.local = local_of(program, &task->end, task->near, task->near),
@@ -713,7 +713,7 @@ static void call_make(struct tier_program *program)
 		.want = task->want,
 	};
 	task->triggered = prng_chance(prng, 0.15) && program->triggered < PLAIN_TRIGGERS / 2;
-	lines = call_copy(program, task, &line, &command);
+	lines = rma_copy(program, task, &line, &command);
 	memcpy(command.further[0], &line, sizeof(line));
 	if (task->triggered)
 		trigger(program, &command, lines);
@@ -724,7 +724,7 @@ static void call_make(struct tier_program *program)
 void program_calls_reap(struct tier_program *program)
 {
 	for (uint32_t i = 0; i < REGIONS; i++) {
-		struct call_task *task = program->regions[i];
+		struct rma_task *task = program->regions[i];
 
 		if (task && task->over && !task->given)
 			task_give(program, task);
@@ -739,7 +739,7 @@ void program_act(struct tier_program *program)
 	double choice = prng_fraction(chance(program));
 
 	if ((choice -= 0.5) < 0)
-		call_make(program);
+		rma_make(program);
 	else if ((choice -= 0.25) < 0)
 		entry_append(program);
 	else if ((choice -= 0.08) < 0)

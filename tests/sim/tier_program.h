@@ -12,7 +12,7 @@
 #define SIM_TIER_PROGRAM_H
 
 #include <engine/amo.h>
-#include <engine/call.h>
+#include <engine/rma.h>
 #include <host/submission.h>
 #include <sim/plain.h>
 #include <sim/tier_memory.h>
@@ -22,10 +22,10 @@
 #define INTERFACE 1 /* in handles */
 #define REGIONS   128
 #define FLIGHTS   512
-#define CALLS_MAX 1000000
+#define TASKS_MAX 1000000
 
 /* The region that a call gets its data from, or puts what it gets into. */
-struct call_end {
+struct rma_end {
 	uint32_t region, generation;
 	uint32_t log;
 	uint64_t counter;
@@ -35,7 +35,7 @@ struct call_end {
 	struct plain_queue *queue;
 };
 
-struct call_task {
+struct rma_task {
 	uint64_t number;
 	uint32_t initiator, initiator_life;
 	uint32_t target, target_life;
@@ -54,8 +54,8 @@ struct call_task {
 	bool copied;     /* its data came with the command */
 	bool absent;     /* its data were not there: it does not leave */
 	bool fault;      /* it failed for its target's memory, or void, and its target knows */
-	struct call_end end;
-	struct call_end source; /* of a fetch's data; perhaps the same */
+	struct rma_end end;
+	struct rma_end source; /* of a fetch's data; perhaps the same */
 	bool triggered;
 	bool delivered;
 	uint32_t life; /* of its target that got it */
@@ -72,7 +72,7 @@ struct call_task {
 /* A message in progress at a target. */
 struct flight {
 	const void *name;
-	struct call_task *task;
+	struct rma_task *task;
 	uint64_t start, moved;
 	uint64_t moment; /* of memory, when it began */
 	bool store;
@@ -94,7 +94,7 @@ struct tier_program {
 	uint32_t generations[PLAIN_ENTRIES];
 	struct plain_wish wishes[PLAIN_ENTRIES];
 	uint8_t entry_tiers[PLAIN_ENTRIES];
-	struct call_task *regions[REGIONS];
+	struct rma_task *regions[REGIONS];
 	struct flight flights[FLIGHTS];
 	uint32_t changes;              /* triggered ones of counters */
 	uint32_t triggered;            /* commands that wait */
@@ -109,7 +109,7 @@ struct tiers {
 	bool ranked;
 	struct process *map;
 	struct tier_program **programs;
-	struct call_task **tasks;
+	struct rma_task **tasks;
 	uint64_t count;
 	uint64_t begun;
 	uint64_t moment;  /* of memory */
@@ -123,22 +123,22 @@ struct tiers {
 /* --- tier_flight.c */
 
 /* Ends the simulation with what is wrong with a call. */
-void task_wrong(const struct tier_program *program, const struct call_task *task, const char *what,
+void task_wrong(const struct tier_program *program, const struct rma_task *task, const char *what,
 	uint64_t value);
 /* The element of a table for each sender and receiver. */
-uint64_t *task_pair(const struct tiers *tiers, uint64_t *pairs, const struct call_task *task);
+uint64_t *task_pair(const struct tiers *tiers, uint64_t *pairs, const struct rma_task *task);
 /* The lives of both, as one number. */
-uint64_t task_lives(const struct call_task *task);
+uint64_t task_lives(const struct rma_task *task);
 /* Does the initiator know the target's life, so that a call which begins now reaches that one or
  * none? A call to it has ended well, and no party was in trouble since: a peer that does not answer
  * is given up, and a message to it goes to the life that answers next. */
-bool task_knows(const struct tiers *tiers, const struct call_task *task);
+bool task_knows(const struct tiers *tiers, const struct rma_task *task);
 /* Was a party in trouble (J2)? */
-bool task_may_fail(const struct tiers *tiers, const struct call_task *task);
+bool task_may_fail(const struct tiers *tiers, const struct rma_task *task);
 /* Bytes of an operand, which come before an atomic's data. */
-uint64_t task_operand(const struct call_task *task);
+uint64_t task_operand(const struct rma_task *task);
 /* A call's bytes, but an operand. */
-void pattern_write(const struct call_task *task, uint8_t *bytes, uint64_t length);
+void pattern_write(const struct rma_task *task, uint8_t *bytes, uint64_t length);
 /* What a message has left in memory: */
 enum store_left {
 	LEFT_ALL,  /* its bytes */
@@ -146,12 +146,11 @@ enum store_left {
 	LEFT_ANY   /* others were written there meanwhile */
 };
 /* A message to this memory is over. */
-void store_look(struct tier_program *program, const struct call_task *task, uint64_t start,
+void store_look(struct tier_program *program, const struct rma_task *task, uint64_t start,
 	uint64_t moved, enum store_left left);
 /* Was memory of an initiator missing since a call began, that its data are in, or that an answer
  * goes to? Of a life that is over it is not known. */
-bool task_missed(
-	const struct tiers *tiers, const struct call_task *task, enum memory_access access);
+bool task_missed(const struct tiers *tiers, const struct rma_task *task, enum memory_access access);
 /* Others in progress that share memory with a message no longer know what they move. Returns true
  * if there are such. */
 bool flights_taint(struct tier_program *program, uint64_t start, uint64_t moved, bool store);
@@ -160,13 +159,13 @@ bool flights_store(const struct tier_program *program, uint64_t start, uint64_t 
 /* The message that the engine calls by this name, or NULL. */
 struct flight *flight_find(struct tier_program *program, const void *name);
 /* Keeps what a load finds now. Returns true if a message in progress may change it meanwhile. */
-bool load_expect(struct tier_program *program, struct call_task *task);
+bool load_expect(struct tier_program *program, struct rma_task *task);
 /* An atomic that was accepted, before and after it is carried out. */
-void atomic_expect(struct tier_program *program, struct call_task *task);
-void atomic_look(struct tier_program *program, struct call_task *task);
+void atomic_expect(struct tier_program *program, struct rma_task *task);
+void atomic_look(struct tier_program *program, struct rma_task *task);
 /* A message has begun to move. */
 void flight_begin(
-	struct tier_program *program, const void *name, struct call_task *task, bool store);
+	struct tier_program *program, const void *name, struct rma_task *task, bool store);
 
 /* --- tier_program.c */
 

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include <base/handle.h>
-#include <engine/call.h>
+#include <engine/rma.h>
 #include <engine/letters.h>
 #include <engine/tiers.h>
 #include <engine/triggered.h>
@@ -16,7 +16,7 @@
 
 #define COUNTED (UINT64_C(1) << 62) /* names of triggered changes of counters */
 
-static struct call_task *task_of(const struct tiers *tiers, uint64_t number)
+static struct rma_task *task_of(const struct tiers *tiers, uint64_t number)
 {
 	return number == 0 || number > tiers->count ? NULL : tiers->tasks[number - 1];
 }
@@ -54,12 +54,12 @@ static void posted(const struct space *space, const struct command *command)
 /* --- messages, on their way into the engine */
 
 /* J1 */
-static struct call_task *request_arrived(
+static struct rma_task *request_arrived(
 	struct tier_program *program, struct process from, const struct message_header *header)
 {
 	struct tiers *tiers = program->tiers;
 	uint64_t number = plain_brings(header->kind) ? header->value : header->match_bits >> 32;
-	struct call_task *task = task_of(tiers, number);
+	struct rma_task *task = task_of(tiers, number);
 	const struct node *initiator;
 	uint64_t *last;
 
@@ -116,7 +116,7 @@ void __wrap_tiers_served(
 	struct engine *engine, struct operation *operation, enum transport_fail why);
 
 /* A store that was accepted and has ended where it was taken. */
-static void store_taken(struct tier_program *program, struct call_task *task)
+static void store_taken(struct tier_program *program, struct rma_task *task)
 {
 	const struct plain_decision *decision = &task->decision;
 
@@ -129,7 +129,7 @@ static void store_taken(struct tier_program *program, struct call_task *task)
 }
 
 /* The initiator of a store that nobody answers has had its last event with SEND. */
-static void store_hush(struct call_task *task)
+static void store_hush(struct rma_task *task)
 {
 	task->silent = task->decision.verdict == TIER_OK && task->decision.silent;
 	task->over |= task->sent && task->silent;
@@ -143,7 +143,7 @@ void __wrap_tiers_store(struct space *space, struct process from,
 		return;
 	}
 	struct tier_program *program = here();
-	struct call_task *task = request_arrived(program, from, header);
+	struct rma_task *task = request_arrived(program, from, header);
 	struct plain_message *message;
 
 	if (task)
@@ -164,7 +164,7 @@ void __wrap_tiers_store_begin(struct space *space, struct process from,
 		return;
 	}
 	struct tier_program *program = here();
-	struct call_task *task = request_arrived(program, from, header);
+	struct rma_task *task = request_arrived(program, from, header);
 	struct plain_message *message = NULL;
 
 	if (task)
@@ -193,7 +193,7 @@ void __wrap_tiers_load(
 		return;
 	}
 	struct tier_program *program = here();
-	struct call_task *task = request_arrived(program, from, header);
+	struct rma_task *task = request_arrived(program, from, header);
 	const struct link *serving = &space->engine->serving;
 	struct plain_message *message = NULL;
 	const void *operation;
@@ -219,7 +219,7 @@ void __wrap_tiers_amo(struct space *space, struct process from, const struct mes
 	const void *data)
 {
 	struct tier_program *program = here();
-	struct call_task *task;
+	struct rma_task *task;
 	struct message_header request = *header;
 	struct plain_message *message;
 	bool accepted;
@@ -357,15 +357,15 @@ void __wrap_letters_stored(
 	__real_letters_stored(engine, operation, why);
 }
 
-void __real_call_fetch(struct space *space, const struct fetch *fetch);
-void __wrap_call_fetch(struct space *space, const struct fetch *fetch);
+void __real_rma_fetch(struct space *space, const struct fetch *fetch);
+void __wrap_rma_fetch(struct space *space, const struct fetch *fetch);
 void __real_unexpected_fetched(struct operation *operation);
 void __wrap_unexpected_fetched(struct operation *operation);
 
-void __wrap_call_fetch(struct space *space, const struct fetch *fetch)
+void __wrap_rma_fetch(struct space *space, const struct fetch *fetch)
 {
 	whole(space, space->kept.base[fetch->kept].bits, false);
-	__real_call_fetch(space, fetch);
+	__real_rma_fetch(space, fetch);
 }
 
 void __wrap_unexpected_fetched(struct operation *operation)
@@ -386,9 +386,9 @@ void __real_triggered_keep(struct space *space, const struct long_command *comma
 void __wrap_triggered_keep(struct space *space, const struct long_command *command);
 void __real_triggered_cancel(struct space *space, const struct command *command);
 void __wrap_triggered_cancel(struct space *space, const struct command *command);
-void __real_call_begin(struct space *space, const struct move *move, const struct call_line *line,
+void __real_rma_begin(struct space *space, const struct move *move, const struct rma_line *line,
 	const void *given);
-void __wrap_call_begin(struct space *space, const struct move *move, const struct call_line *line,
+void __wrap_rma_begin(struct space *space, const struct move *move, const struct rma_line *line,
 	const void *given);
 
 void __wrap_tiers_append(struct space *space, const struct command *command)
@@ -480,7 +480,7 @@ static void waits_forget(struct tier_program *program, uint32_t index, uint32_t 
 	if (counter->handle == 0 || handle_generation(counter->handle) != generation)
 		return;
 	for (uint32_t i = 0; i < counter->waits; i++) {
-		struct call_task *task = task_of(program->tiers, counter->waiting[i].name);
+		struct rma_task *task = task_of(program->tiers, counter->waiting[i].name);
 
 		program->triggered--;
 		if (!(counter->waiting[i].name & COUNTED))
@@ -521,10 +521,9 @@ enum answer __wrap_tiers_answer(struct space *space, const struct command *comma
 
 static uint64_t name_of_command(const struct long_command *command)
 {
-	const struct call_line *line = (const void *)command->further[0];
+	const struct rma_line *line = (const void *)command->further[0];
 
-	return command->command.kind == COMMAND_CALL ? line->user
-						     : COUNTED | command->command.reply;
+	return command->command.kind == COMMAND_RMA ? line->user : COUNTED | command->command.reply;
 }
 
 void __wrap_triggered_keep(struct space *space, const struct long_command *command)
@@ -535,7 +534,7 @@ void __wrap_triggered_keep(struct space *space, const struct long_command *comma
 	}
 	struct tier_program *program = here();
 	struct long_command inner = {0};
-	struct call_task *task;
+	struct rma_task *task;
 	uint64_t name;
 
 	memcpy(&inner, command->further, command->command.lines * RING_BYTES);
@@ -563,15 +562,15 @@ void __wrap_triggered_cancel(struct space *space, const struct command *command)
 	__real_triggered_cancel(space, command);
 }
 
-void __wrap_call_begin(struct space *space, const struct move *move, const struct call_line *line,
+void __wrap_rma_begin(struct space *space, const struct move *move, const struct rma_line *line,
 	const void *given)
 {
 	if (!here()) {
-		__real_call_begin(space, move, line, given);
+		__real_rma_begin(space, move, line, given);
 		return;
 	}
 	struct tier_program *program = here();
-	struct call_task *task = task_of(program->tiers, line->user);
+	struct rma_task *task = task_of(program->tiers, line->user);
 	const struct node *target = &program->tiers->simulation->nodes[task->target];
 
 	if (task->triggered)
@@ -587,7 +586,7 @@ void __wrap_call_begin(struct space *space, const struct move *move, const struc
 			       task->length, MEMORY_READ, MISSING_NOW, 0);
 	if (line->copied)
 		memset(program->source.bytes + task->data, POISON, task->length);
-	__real_call_begin(space, move, line, given);
+	__real_rma_begin(space, move, line, given);
 }
 
 /* --- ends of calls, on their way to counters and queues */
@@ -598,17 +597,17 @@ void __wrap_tier_count(struct space *space, const struct region *region, enum ti
 	enum tier_verdict verdict, uint64_t bytes, bool once);
 
 /* The region whose SEND a call has. */
-static const struct call_end *send_end(const struct call_task *task)
+static const struct rma_end *send_end(const struct rma_task *task)
 {
 	return task->message == MESSAGE_FETCH ? &task->source : &task->end;
 }
 
-static void call_sent(struct tier_program *program, struct call_task *task,
-	enum tier_verdict verdict, uint64_t bytes)
+static void rma_sent(struct tier_program *program, struct rma_task *task, enum tier_verdict verdict,
+	uint64_t bytes)
 {
 	struct plain_event event = {
 		.kind = TIER_SEND, .verdict = (uint8_t)verdict, .user = task->number};
-	const struct call_end *end = send_end(task);
+	const struct rma_end *end = send_end(task);
 	bool fetches = plain_fetches(task->message), told;
 
 	if (!plain_brings(task->message) || task->sent || bytes != task->length)
@@ -630,7 +629,7 @@ static void call_sent(struct tier_program *program, struct call_task *task,
 }
 
 /* whole: all of an answer has arrived, else some of it, or nothing. */
-static void load_look(const struct tier_program *program, const struct call_task *task, bool whole)
+static void load_look(const struct tier_program *program, const struct rma_task *task, bool whole)
 {
 	const uint8_t *bytes = program->source.bytes + task->near;
 
@@ -648,7 +647,7 @@ static void load_look(const struct tier_program *program, const struct call_task
 
 /* J5: may a call end well that its target has accepted? Only of a long load an initiator may have
  * all when the target finds its memory gone, to send a frame again. What is got has its place. */
-static bool outcome_is_whole(const struct tier_program *program, const struct call_task *task)
+static bool outcome_is_whole(const struct tier_program *program, const struct rma_task *task)
 {
 	bool resent = task->message == MESSAGE_LOAD && task->length > AMO_BYTES_MAX;
 
@@ -661,7 +660,7 @@ static bool outcome_is_whole(const struct tier_program *program, const struct ca
 
 /* Was memory of a call's missing, so that it may fail for that? SEND is about what it brings. */
 static bool fault_may_be(
-	const struct tiers *tiers, const struct call_task *task, enum tier_event kind)
+	const struct tiers *tiers, const struct rma_task *task, enum tier_event kind)
 {
 	const struct node *target = &tiers->simulation->nodes[task->target];
 	bool brings = plain_brings(task->message) && !task->copied;
@@ -680,7 +679,7 @@ static bool fault_may_be(
 }
 
 /* J2, J5 */
-static bool failure_may_be(const struct tiers *tiers, const struct call_task *task,
+static bool failure_may_be(const struct tiers *tiers, const struct rma_task *task,
 	enum tier_event kind, enum tier_verdict verdict)
 {
 	if (verdict == TIER_FAULT)
@@ -690,8 +689,8 @@ static bool failure_may_be(const struct tiers *tiers, const struct call_task *ta
 	return task->delivered && task->decision.verdict == verdict;
 }
 
-static void call_concluded(struct tier_program *program, struct call_task *task,
-	enum tier_event kind, enum tier_verdict verdict, uint64_t bytes, bool once)
+static void rma_concluded(struct tier_program *program, struct rma_task *task, enum tier_event kind,
+	enum tier_verdict verdict, uint64_t bytes, bool once)
 {
 	const struct plain_decision *decision = &task->decision;
 	bool decided = task->delivered && verdict == decision->verdict;
@@ -725,7 +724,7 @@ static void call_concluded(struct tier_program *program, struct call_task *task,
 }
 
 /* The initiator knows that the target's life is the one it meant. */
-static void call_met(struct tier_program *program, const struct call_task *task)
+static void rma_met(struct tier_program *program, const struct rma_task *task)
 {
 	struct tiers *tiers = program->tiers;
 
@@ -745,8 +744,8 @@ void __wrap_tier_count(struct space *space, const struct region *region, enum ti
 	struct tier_program *program = here();
 	struct tiers *tiers = program->tiers;
 	uint32_t index = region_number(space, region) - space->segment->limits.attached;
-	struct call_task *task = program->regions[index];
-	const struct call_end *end = kind == TIER_SEND ? send_end(task) : &task->end;
+	struct rma_task *task = program->regions[index];
+	const struct rma_end *end = kind == TIER_SEND ? send_end(task) : &task->end;
 
 	if (end->region != region_number(space, region))
 		task_wrong(program, task, "tells of another region", kind);
@@ -755,41 +754,41 @@ void __wrap_tier_count(struct space *space, const struct region *region, enum ti
 	if (verdict != TIER_FAULT && task->absent)
 		task_wrong(program, task, "has no data, and does not say so", verdict);
 	if (verdict == TIER_OK)
-		call_met(program, task);
+		rma_met(program, task);
 	if (end->counts & TIER_BIT(kind))
 		plain_count(&program->plain, end->counter, verdict,
 			end->flags & ATTACHMENT_BYTES && !once ? bytes : 1);
 	if (kind == TIER_SEND)
-		call_sent(program, task, verdict, bytes);
+		rma_sent(program, task, verdict, bytes);
 	else
-		call_concluded(program, task, kind, verdict, bytes, once);
+		rma_concluded(program, task, kind, verdict, bytes, once);
 	__real_tier_count(space, region, kind, verdict, bytes, once);
 }
 
-void __real_call_requested(struct operation *operation, enum transport_fail why);
-void __wrap_call_requested(struct operation *operation, enum transport_fail why);
+void __real_rma_requested(struct operation *operation, enum transport_fail why);
+void __wrap_rma_requested(struct operation *operation, enum transport_fail why);
 
 /* A store whose SEND nobody counts or wants ends here, and tier_count() is not told. A call that
  * has ended has no region any more: it may be another call's. */
-void __wrap_call_requested(struct operation *operation, enum transport_fail why)
+void __wrap_rma_requested(struct operation *operation, enum transport_fail why)
 {
 	struct tier_program *program = here();
-	struct call_task *task;
+	struct rma_task *task;
 	uint32_t index;
 
 	if (!program || operation->ended) {
-		__real_call_requested(operation, why);
+		__real_rma_requested(operation, why);
 		return;
 	}
 	index = region_number(operation->space, operation->region) -
 		operation->space->segment->limits.attached;
 	task = program->regions[index];
-	__real_call_requested(operation, why);
+	__real_rma_requested(operation, why);
 	if (why != TRANSPORT_OK || task->sent || plain_fetches(task->message) ||
 		!plain_brings(task->message))
 		return;
 	if ((task->end.counts | task->end.log) & TIER_BIT(TIER_SEND))
 		task_wrong(program, task, "ends without SEND", 0);
-	call_met(program, task);
-	call_sent(program, task, TIER_OK, task->length);
+	rma_met(program, task);
+	rma_sent(program, task, TIER_OK, task->length);
 }

@@ -73,7 +73,7 @@ struct tiers *tiers_create(
 		.left = report_memory(calloc(nodes, sizeof(uint64_t))),
 		.map = report_memory(calloc(nodes, sizeof(struct process))),
 		.programs = report_memory(calloc(nodes, sizeof(struct tier_program *))),
-		.tasks = report_memory(calloc(CALLS_MAX, sizeof(struct call_task *))),
+		.tasks = report_memory(calloc(TASKS_MAX, sizeof(struct rma_task *))),
 		.last = report_memory(calloc(nodes * nodes, sizeof(uint64_t))),
 		.met = report_memory(calloc(nodes * nodes, sizeof(uint64_t))),
 		.met_at = report_memory(calloc(nodes * nodes, sizeof(uint64_t))),
@@ -239,7 +239,7 @@ bool tiers_done(const struct tiers *tiers)
 bool tiers_quiet(const struct tiers *tiers)
 {
 	for (uint64_t i = 0; tiers && i < tiers->count; i++) {
-		const struct call_task *task = tiers->tasks[i];
+		const struct rma_task *task = tiers->tasks[i];
 		const struct node *node = &tiers->simulation->nodes[task->initiator];
 
 		if (task->begun != 0 && !task->over && node->up &&
@@ -256,7 +256,7 @@ static void voids_look(const struct tier_program *program)
 	uint64_t voids = 0;
 
 	for (uint64_t i = 0; i < tiers->count; i++) {
-		const struct call_task *task = tiers->tasks[i];
+		const struct rma_task *task = tiers->tasks[i];
 
 		voids += task->target == program->node->number && task->message >= MESSAGE_ATOMIC &&
 			 task->begun != 0 && !task->absent && !task->delivered;
@@ -339,7 +339,7 @@ static void program_finish(struct tier_program *program)
 void tiers_finish(struct tiers *tiers)
 {
 	for (uint64_t i = 0; tiers && i < tiers->count; i++) {
-		const struct call_task *task = tiers->tasks[i];
+		const struct rma_task *task = tiers->tasks[i];
 		struct node *node = &tiers->simulation->nodes[task->initiator];
 
 		if (task->begun != 0 && !task->over && node->up &&

@@ -146,10 +146,10 @@ bool engine_execute(struct engine *engine, const struct command *command)
 }
 
 /* This and the next one: only while the ring is empty. */
-bool engine_call(struct engine *engine, uint32_t space, const struct move *move,
-	const struct call_line *line, const void *given)
+bool engine_rma(struct engine *engine, uint32_t space, const struct move *move,
+	const struct rma_line *line, const void *given)
 {
-	const struct command command = {.kind = COMMAND_CALL, .move = *move};
+	const struct command command = {.kind = COMMAND_RMA, .move = *move};
 	bool done;
 
 	(void)space;

@@ -732,10 +732,10 @@ enum answer rig_search(struct rig *rig, const struct rig_tier *search, bool remo
 	return reply->answer;
 }
 
-struct long_command rig_call_command(uint64_t descriptor, const struct rig_call *call)
+struct long_command rig_rma_command(uint64_t descriptor, const struct rig_rma *call)
 {
-	struct long_command command = {.command = {.kind = COMMAND_CALL}};
-	const struct call_line line = {
+	struct long_command command = {.command = {.kind = COMMAND_RMA}};
+	const struct rma_line line = {
 		.local = call->local,
 		.length = call->length,
 		.user = call->user,
@@ -764,9 +764,9 @@ struct long_command rig_call_command(uint64_t descriptor, const struct rig_call 
 	return command;
 }
 
-void rig_begin(struct rig *rig, uint64_t descriptor, const struct rig_call *call)
+void rig_begin(struct rig *rig, uint64_t descriptor, const struct rig_rma *call)
 {
-	struct long_command command = rig_call_command(descriptor, call);
+	struct long_command command = rig_rma_command(descriptor, call);
 
 	command.command.space = rig->space;
 	assert_true(

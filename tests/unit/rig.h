@@ -87,7 +87,7 @@ struct rig_news {
 };
 enum queue_answer rig_take_news(struct rig *rig, uint64_t queue, struct rig_news *news);
 struct rig_news rig_news(struct rig *rig, uint64_t queue, unsigned kind);
-struct rig_call {
+struct rig_rma {
 	struct process to;
 	uint32_t portal, cookie;
 	uint64_t bits, offset, value, local, length, user;
@@ -98,11 +98,11 @@ struct rig_call {
 };
 /* A search in Portal 0, with the words of struct rig_tier. */
 enum answer rig_search(struct rig *rig, const struct rig_tier *search, bool remove);
-void rig_begin(struct rig *rig, uint64_t descriptor, const struct rig_call *call);
+void rig_begin(struct rig *rig, uint64_t descriptor, const struct rig_rma *call);
 /* Keeps a command, a call or a change of a counter, until another counter has come so far. */
 void rig_trigger(struct rig *rig, uint64_t counter, uint64_t threshold,
 	const struct long_command *command, unsigned lines);
-struct long_command rig_call_command(uint64_t descriptor, const struct rig_call *call);
+struct long_command rig_rma_command(uint64_t descriptor, const struct rig_rma *call);
 /* For cmocka_unit_test_setup_teardown(): *state is the struct rig. */
 int rig_setup(void **state);
 int rig_teardown(void **state);

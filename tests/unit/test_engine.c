@@ -763,7 +763,7 @@ static void engine__is_called_by_its_owner_alone(void **state)
 	aborts(engine_look(engine));
 	aborts(engine_push(engine));
 	aborts(engine_execute(engine, &put));
-	aborts(engine_call(engine, 0, &put.move, &(struct call_line){0}, NULL));
+	aborts(engine_rma(engine, 0, &put.move, &(struct rma_line){0}, NULL));
 	aborts(engine_put(engine, 0, region, &put.move, false));
 	aborts(engine_deadline(engine));
 	aborts(engine_settled(engine));

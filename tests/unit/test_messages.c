@@ -553,15 +553,15 @@ static bool probe_found(void *context)
 }
 
 /* End 1 stores to the side Portal of end 0, or loads from it, what it likes. */
-static void forge(struct move move, const struct call_line line)
+static void forge(struct move move, const struct rma_line line)
 {
 	struct probe probe = {.kind = ITEM_PROBE};
-	struct call_line named = line;
+	struct rma_line named = line;
 
 	named.user = item_name(&probe);
 	assert_int_equal(
 		front_visit(&front, &ends[1]->visit, ends[1]->handle, HANDLE_INTERFACE, -1), 0);
-	call_post(ends[1], &move, &named, 0);
+	rma_command_post(ends[1], &move, &named, 0);
 	visit_leave(&ends[1]->visit);
 	settle(probe_found, &probe);
 }
@@ -572,7 +572,7 @@ static void forge_word(uint64_t kind, uint64_t word)
 		.match_bits = BITS_TOLD,
 		.value = kind << MESSAGES_WORD | word};
 
-	forge(move, (struct call_line){.message = MESSAGE_STORE, .want = WANT_EVENT});
+	forge(move, (struct rma_line){.message = MESSAGE_STORE, .want = WANT_EVENT});
 }
 
 /* Returns the first byte that came; -1: none. */
@@ -583,7 +583,7 @@ static int forge_fetch(uint64_t name, uint64_t offset)
 
 	memset(got, -1, sizeof(got));
 	forge(move,
-		(struct call_line){
+		(struct rma_line){
 			.local = (uintptr_t)got, .length = sizeof(got), .message = MESSAGE_LOAD});
 	return got[0];
 }
@@ -637,7 +637,7 @@ static void a_peer_that_forges_words_and_fetches_harms_only_its_own_messages(voi
 static void a_peer_that_sends_atomics_uses_nothing_up(void **state)
 {
 	const struct move move = {.portal = PORTAL_MATCH, .match_bits = 1};
-	const struct call_line line = {.length = 8,
+	const struct rma_line line = {.length = 8,
 		.local = (uintptr_t)&ids,
 		.message = MESSAGE_ATOMIC,
 		.amo = AMO_SUM | AMO_UINT64 << 8,
@@ -693,7 +693,7 @@ static void a_receive_of_what_was_withdrawn_ends(void **state)
 	static char data[3 * EAGER], got[3 * EAGER];
 	const struct move move = {
 		.portal = PORTAL_MATCH, .match_bits = 1, .value = UINT64_C(5) << 32};
-	const struct call_line line = {.local = (uintptr_t)data,
+	const struct rma_line line = {.local = (uintptr_t)data,
 		.length = sizeof(data),
 		.message = MESSAGE_STORE,
 		.want = WANT_EVENT};
@@ -722,7 +722,7 @@ static void what_was_withdrawn_is_not_shown(void **state)
 	static char data[COPIED_MAX + 1];
 	const struct move move = {
 		.portal = PORTAL_MATCH, .match_bits = 1, .value = UINT64_C(5) << 32};
-	const struct call_line line = {.local = (uintptr_t)data,
+	const struct rma_line line = {.local = (uintptr_t)data,
 		.length = sizeof(data),
 		.message = MESSAGE_STORE,
 		.want = WANT_EVENT};
@@ -794,7 +794,7 @@ static void message_forge(uint64_t *random)
 		.match_bits = word_forge(random) & UINT64_MAX >> 2,
 		.value = word_forge(random),
 		.offset = dice & 2 ? 0 : word_forge(random)};
-	const struct call_line line = {.local = (uintptr_t)data,
+	const struct rma_line line = {.local = (uintptr_t)data,
 		.length = (dice >> 8) % sizeof(data),
 		.message = dice & 12 ? MESSAGE_STORE : MESSAGE_LOAD,
 		.want = WANT_EVENT};
@@ -865,7 +865,7 @@ static void a_peer_may_flood(void **state)
 {
 	enum { HEADERS = 64 };
 	const struct move move = {.portal = PORTAL_MATCH, .match_bits = 1};
-	const struct call_line line = {.message = MESSAGE_STORE, .want = WANT_EVENT};
+	const struct rma_line line = {.message = MESSAGE_STORE, .want = WANT_EVENT};
 	struct message_found found;
 	struct letter in;
 

@@ -170,7 +170,7 @@ static void a_greeting_is_of_the_node_that_sends_it(void **state)
 	struct move move = {.portal = PORTAL_GREETINGS, .match_bits = ASK | FILTER};
 	struct messages *messages = other->messages;
 	struct probe probe = {.kind = ITEM_PROBE};
-	const struct call_line line = {
+	const struct rma_line line = {
 		.user = item_name(&probe), .message = MESSAGE_STORE, .want = WANT_EVENT};
 	uint32_t session = 1;
 
@@ -181,7 +181,7 @@ static void a_greeting_is_of_the_node_that_sends_it(void **state)
 	assert_int_equal(front_visit(messages->options.front, &messages->visit, messages->handle,
 				 HANDLE_INTERFACE, -1),
 		0);
-	call_post(messages, &move, &line, session);
+	rma_command_post(messages, &move, &line, session);
 	visit_leave(&messages->visit);
 	await_greeting();
 	assert_int_equal(one->visitations->from.nid, 2);

@@ -84,10 +84,10 @@ static uint64_t name_of(struct process initiator, uint64_t operation)
 	return trace_message(initiator.nid, initiator.pid, operation);
 }
 
-static struct fake_sent *begin(struct traced *traced, unsigned message, enum call_want want)
+static struct fake_sent *begin(struct traced *traced, unsigned message, enum rma_want want)
 {
 	rig_begin(traced->space, traced->descriptor,
-		&(struct rig_call){.to = RIG_PEER,
+		&(struct rig_rma){.to = RIG_PEER,
 			.length = BYTES,
 			.message = (uint8_t)message,
 			.want = (uint8_t)want});
@@ -206,8 +206,8 @@ static void count_add(struct traced *traced, uint64_t success)
 static void counter__is_recorded_with_what_it_triggers(void **state)
 {
 	struct traced *traced = *state;
-	const struct long_command command = rig_call_command(traced->descriptor,
-		&(struct rig_call){.to = RIG_PEER, .length = BYTES, .message = MESSAGE_STORE});
+	const struct long_command command = rig_rma_command(traced->descriptor,
+		&(struct rig_rma){.to = RIG_PEER, .length = BYTES, .message = MESSAGE_STORE});
 
 	rig_trigger(traced->space, traced->counter, 2, &command, 2);
 	count_add(traced, 1);

@@ -73,8 +73,8 @@ static void trigger_count(struct target *target, uint64_t counter, uint64_t thre
 static void trigger_store(
 	struct target *target, uint64_t counter, uint64_t threshold, uint64_t bits)
 {
-	const struct long_command command = rig_call_command(target->descriptor,
-		&(struct rig_call){
+	const struct long_command command = rig_rma_command(target->descriptor,
+		&(struct rig_rma){
 			.to = RIG_PEER, .bits = bits, .length = 8, .message = MESSAGE_STORE});
 
 	rig_trigger(target->space, counter, threshold, &command, 2);

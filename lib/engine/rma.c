@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* call.c - stores, loads, atomics and fetches that this process begins, in spaces with tiers
+/* rma.c - stores, loads, atomics and fetches that this process begins, in spaces with tiers
  * (tiers.h): from the command until the last event.
  *
  *     store, atomic    request sent -> SEND -> answer, if one is wanted -> ACK
@@ -9,22 +9,22 @@
  * C1. SEND comes before ACK and REPLY. The answer may come before the transport's word on the
  *     request, and is kept until then. It proves that the request has arrived, whatever becomes of
  *     the peer.
- * C2. Every call ends: an answer that does not come is asked for (outgoing.c, O2), and a target
- *     that is gone, or does not know the call, fails it.
+ * C2. Every operation ends: an answer that does not come is asked for (outgoing.c, O2), and a
+ *     target that is gone, or does not know the operation, fails it.
  * C3. Of a store or an atomic that fails one event tells: SEND, or ACK if SEND is not wanted. Both
  *     count. Of a fetch both SEND and REPLY tell. A store that wants an outcome has one instead of
  *     an ACK, whatever becomes of it.
- * C4. Memory that is not there fails a call with TIER_FAULT: SEND, before anything is sent, where
- *     data would come from it; REPLY, where they would go to it. A request of up to COPIED_MAX
- *     bytes is sent from a copy. A longer one becomes void when memory goes while it is under way:
- *     SEND tells of it, and the target's event, if the request had begun there.
+ * C4. Memory that is not there fails an operation with TIER_FAULT: SEND, before anything is sent,
+ *     where data would come from it; REPLY, where they would go to it. A request of up to
+ *     COPIED_MAX bytes is sent from a copy. A longer one becomes void when memory goes while it is
+ *     under way: SEND tells of it, and the target's event, if the request had begun there.
  * C5. A fetch has two regions, which may be one: SEND is the one's whose data it brings, REPLY the
  *     one's that its answer goes to. It is pending at both.
  * C6. A refusal of a letter (letters.h) is an ACK without a user, from the process that
  *     refuses, with the cookie that it refuses as its value. One is lost if there is no place for
  *     its event: the next store is refused, too.
  */
-#include <engine/call.h>
+#include <engine/rma.h>
 
 #include <assert.h>
 #include <string.h>
@@ -39,22 +39,22 @@
 #define ALWAYS_INLINE inline __attribute__((always_inline))
 
 /* Does its request bring data? */
-static bool call_stores(const struct operation *operation)
+static bool rma_stores(const struct operation *operation)
 {
-	return operation->call.message != MESSAGE_LOAD;
+	return operation->rma.message != MESSAGE_LOAD;
 }
 
 /* Bytes of the operand that a request begins with. */
-static uint64_t operand_size(const struct call_line *line, uint8_t message)
+static uint64_t operand_size(const struct rma_line *line, uint8_t message)
 {
 	if (message != MESSAGE_FETCH || !amo_has_operand(line->amo & 0xff))
 		return 0;
 	return amo_size(line->amo >> 8);
 }
 
-/* request_gather() of what came with the call, and where there is an operand. */
+/* request_gather() of what came with the command, and where there is an operand. */
 static __attribute__((noinline)) bool request_unpack(struct operation *operation,
-	const struct call_line *line, const uint8_t *given, const struct map *memory)
+	const struct rma_line *line, const uint8_t *given, const struct map *memory)
 {
 	uint64_t operand = operand_size(line, line->message);
 
@@ -68,10 +68,10 @@ static __attribute__((noinline)) bool request_unpack(struct operation *operation
 }
 
 /* The data of a request. Returns false if some of it is not there. */
-static ALWAYS_INLINE bool request_gather(struct operation *operation, const struct call_line *line,
+static ALWAYS_INLINE bool request_gather(struct operation *operation, const struct rma_line *line,
 	const uint8_t *given, uint8_t message)
 {
-	const struct map memory = region_map(operation->call.source,
+	const struct map memory = region_map(operation->rma.source,
 		message == MESSAGE_FETCH ? line->source_local : line->local, line->length);
 
 	if (line->copied || operand_size(line, message) != 0) {
@@ -87,18 +87,18 @@ static ALWAYS_INLINE bool request_gather(struct operation *operation, const stru
 	return map_copy_out(&memory, 0, operation->copied, line->length);
 }
 
-static __attribute__((noinline)) void call_trace(const struct operation *operation)
+static __attribute__((noinline)) void rma_trace(const struct operation *operation)
 {
 	const struct engine *engine = operation->space->engine;
 
 	trace(TRACE_COMMAND, engine->interface,
 		trace_message(engine->self.nid, engine->self.pid, operation_name(operation)),
-		operation->call.length);
+		operation->rma.length);
 }
 
-/* call_begin() of a kind of message. */
-static ALWAYS_INLINE void call_start(struct space *space, const struct move *move,
-	const struct call_line *line, const void *given, uint8_t message)
+/* rma_begin() of a kind of message. */
+static ALWAYS_INLINE void rma_start(struct space *space, const struct move *move,
+	const struct rma_line *line, const void *given, uint8_t message)
 {
 	const bool fetches = message == MESSAGE_FETCH, loads = fetches || message == MESSAGE_LOAD;
 	struct engine *engine = space->engine;
@@ -122,13 +122,13 @@ static ALWAYS_INLINE void call_start(struct space *space, const struct move *mov
 		space_count(space, commands_stale);
 		return;
 	}
-	operation = operation_begin(engine, OPERATION_CALL);
+	operation = operation_begin(engine, OPERATION_RMA);
 	operation->space = space;
 	operation->region = region;
 	operation->peer = move->to;
 	operation->requested = true;
 	operation->acknowledge = loads || line->want != WANT_NOTHING;
-	operation->call = (struct call_state){
+	operation->rma = (struct rma_state){
 		.user = line->user,
 		.local = line->local,
 		.length = line->length,
@@ -150,7 +150,7 @@ static ALWAYS_INLINE void call_start(struct space *space, const struct move *mov
 		header.operation = operation_name(operation);
 		/* A request without a name has no record, so most puts pay nothing for it. */
 		if (trace_wanted())
-			call_trace(operation);
+			rma_trace(operation);
 	}
 	if (gathered) {
 		PROBE(put, operation, move->to.nid, move->to.pid, move->portal, move->match_bits,
@@ -158,22 +158,22 @@ static ALWAYS_INLINE void call_start(struct space *space, const struct move *mov
 		outgoing_send(engine, operation, &header);
 	} else {
 		operation->message.missing = false;
-		call_requested(operation, TRANSPORT_FAULT);
+		rma_requested(operation, TRANSPORT_FAULT);
 	}
 }
 
-void call_begin(struct space *space, const struct move *move, const struct call_line *line,
+void rma_begin(struct space *space, const struct move *move, const struct rma_line *line,
 	const void *given)
 {
 	if (line->message == MESSAGE_STORE)
-		call_start(space, move, line, given, MESSAGE_STORE);
+		rma_start(space, move, line, given, MESSAGE_STORE);
 	else
-		call_start(space, move, line, given, line->message);
+		rma_start(space, move, line, given, line->message);
 }
 
-void call_fetch(struct space *space, const struct fetch *fetch)
+void rma_fetch(struct space *space, const struct fetch *fetch)
 {
-	struct operation *operation = operation_begin(space->engine, OPERATION_CALL);
+	struct operation *operation = operation_begin(space->engine, OPERATION_RMA);
 	const struct message_header header = {
 		.kind = MESSAGE_LOAD,
 		.space = space->number,
@@ -192,7 +192,7 @@ void call_fetch(struct space *space, const struct fetch *fetch)
 	operation->requested = true;
 	operation->acknowledge = true;
 	operation->kept = fetch->kept;
-	operation->call = (struct call_state){
+	operation->rma = (struct rma_state){
 		.local = fetch->local,
 		.length = fetch->length,
 		.source = fetch->region,
@@ -203,24 +203,24 @@ void call_fetch(struct space *space, const struct fetch *fetch)
 	outgoing_send(space->engine, operation, &header);
 }
 
-static void call_log(const struct operation *operation, const struct region *region,
+static void rma_log(const struct operation *operation, const struct region *region,
 	enum tier_event kind, enum tier_verdict verdict, const struct account *account)
 {
 	const struct tier_news news = {
 		.kind = kind,
 		.verdict = verdict,
-		.tier = operation->call.tier,
-		.user = operation->call.user,
+		.tier = operation->rma.tier,
+		.user = operation->rma.user,
 	};
 
 	tier_log(operation->space, region_queue(region), &news, account);
 }
 
-/* The call has had its last event. */
-static void call_end(struct operation *operation)
+/* The operation has had its last event. */
+static void rma_end(struct operation *operation)
 {
 	struct space *space = operation->space;
-	struct region *region = operation->region, *source = operation->call.source;
+	struct region *region = operation->region, *source = operation->rma.source;
 
 	region->pending--;
 	source->pending -= source != region;
@@ -231,64 +231,64 @@ static void call_end(struct operation *operation)
 }
 
 /* The answer is here, or will not come. */
-static void call_conclude(struct operation *operation)
+static void rma_conclude(struct operation *operation)
 {
-	const struct call_state *call = &operation->call;
-	const enum tier_event kind = call_loads(operation) ? TIER_REPLY : TIER_ACK;
-	const struct account account = {.moved = call->moved, .offset = call->offset};
-	bool wanted = call_loads(operation) || call->want == WANT_EVENT;
+	const struct rma_state *rma = &operation->rma;
+	const enum tier_event kind = rma_loads(operation) ? TIER_REPLY : TIER_ACK;
+	const struct account account = {.moved = rma->moved, .offset = rma->offset};
+	bool wanted = rma_loads(operation) || rma->want == WANT_EVENT;
 
-	if (call->want == WANT_KEPT) {
+	if (rma->want == WANT_KEPT) {
 		unexpected_fetched(operation);
 		outgoing_finish(operation->space->engine, operation);
 		return;
 	}
-	if (call->want >= WANT_OUTCOME && !call_loads(operation)) {
-		outcome_answered(operation->space, operation->region, call);
-	} else if (call->verdict != TIER_SILENT) {
-		tier_count(operation->space, operation->region, kind, call->verdict, call->moved,
-			call->want == WANT_END);
-		if (wanted && !call->told && tier_wanted(operation->region, kind, call->verdict))
-			call_log(operation, operation->region, kind, call->verdict, &account);
+	if (rma->want >= WANT_OUTCOME && !rma_loads(operation)) {
+		outcome_answered(operation->space, operation->region, rma);
+	} else if (rma->verdict != TIER_SILENT) {
+		tier_count(operation->space, operation->region, kind, rma->verdict, rma->moved,
+			rma->want == WANT_END);
+		if (wanted && !rma->told && tier_wanted(operation->region, kind, rma->verdict))
+			rma_log(operation, operation->region, kind, rma->verdict, &account);
 	}
-	call_end(operation);
+	rma_end(operation);
 }
 
 /* The transport is done with a request that brings data: SEND. */
-static void call_sent(struct operation *operation, enum tier_verdict verdict)
+static void rma_sent(struct operation *operation, enum tier_verdict verdict)
 {
-	struct call_state *call = &operation->call;
+	struct rma_state *rma = &operation->rma;
 	static const struct account none;
-	const struct region *source = call->source;
+	const struct region *source = rma->source;
 	bool wanted = tier_wanted(source, TIER_SEND, verdict);
 
-	call->sent = true;
-	tier_count(operation->space, source, TIER_SEND, verdict, call->length, false);
-	if (verdict != TIER_OK && !call_loads(operation)) {
-		wanted |= call->want != WANT_EVENT && call->want < WANT_OUTCOME;
-		call->told = wanted;
+	rma->sent = true;
+	tier_count(operation->space, source, TIER_SEND, verdict, rma->length, false);
+	if (verdict != TIER_OK && !rma_loads(operation)) {
+		wanted |= rma->want != WANT_EVENT && rma->want < WANT_OUTCOME;
+		rma->told = wanted;
 	}
 	if (wanted)
-		call_log(operation, source, TIER_SEND, verdict, &none);
+		rma_log(operation, source, TIER_SEND, verdict, &none);
 }
 
-void call_fail(struct operation *operation, enum tier_verdict verdict)
+void rma_fail(struct operation *operation, enum tier_verdict verdict)
 {
-	operation->call.verdict = (uint8_t)verdict;
-	call_conclude(operation);
+	operation->rma.verdict = (uint8_t)verdict;
+	rma_conclude(operation);
 }
 
 /* request_done() of most puts: a store or an atomic that wants no answer has arrived, so SEND is
  * all that is left. The general way costs 66 instructions more, of 1,524 (scripts/instructions,
  * p4count). */
-static inline void call_over(struct operation *operation)
+static inline void rma_over(struct operation *operation)
 {
 	struct space *space = operation->space;
 	struct region *region = operation->region;
 
 	if (attachment_of(space, region)->counts & TIER_BIT(TIER_SEND) ||
 		tier_wanted(region, TIER_SEND, TIER_OK))
-		call_sent(operation, TIER_OK);
+		rma_sent(operation, TIER_OK);
 	region->pending--;
 	tiers_leave(space, region);
 	operation_free(space->engine, operation);
@@ -297,55 +297,54 @@ static inline void call_over(struct operation *operation)
 static __attribute__((noinline)) void request_done(
 	struct operation *operation, enum transport_fail why)
 {
-	struct call_state *call = &operation->call;
-	bool arrived = call->answered || operation->replying;
+	struct rma_state *rma = &operation->rma;
+	bool arrived = rma->answered || operation->replying;
 	enum tier_verdict verdict = arrived ? TIER_OK : sent_verdict(operation->space, why);
 
 	/* The target may have had all of it, and says so. */
 	if (verdict == TIER_OK && operation->message.missing &&
-		!(arrived && call->verdict == TIER_OK))
+		!(arrived && rma->verdict == TIER_OK))
 		verdict = TIER_FAULT;
 	operation->requested = false;
 	if (operation->ended) {
 		operation_free(operation->space->engine, operation);
 		return;
 	}
-	if (call_stores(operation) && !call->sent)
-		call_sent(operation, verdict);
-	if (call->answered)
-		call_conclude(operation);
-	else if (!call_loads(operation) && call->want == WANT_NOTHING)
-		call_end(operation);
+	if (rma_stores(operation) && !rma->sent)
+		rma_sent(operation, verdict);
+	if (rma->answered)
+		rma_conclude(operation);
+	else if (!rma_loads(operation) && rma->want == WANT_NOTHING)
+		rma_end(operation);
 	else if (!operation->acknowledge)
-		call_fail(operation, verdict);
+		rma_fail(operation, verdict);
 	else if (operation->replying)
 		return; /* the reply's end is its end */
 	else if (verdict != TIER_OK || operation->space->closing)
-		call_fail(operation, verdict == TIER_OK ? TIER_UNDELIVERABLE : verdict);
+		rma_fail(operation, verdict == TIER_OK ? TIER_UNDELIVERABLE : verdict);
 	else
 		outgoing_await(operation);
 }
 
-void call_requested(struct operation *operation, enum transport_fail why)
+void rma_requested(struct operation *operation, enum transport_fail why)
 {
 	if (!operation->acknowledge && why == TRANSPORT_OK && !operation->message.missing)
-		call_over(operation);
+		rma_over(operation);
 	else
 		request_done(operation, why);
 }
 
-/* The call that an answer names, if it really was sent to that process and still waits. */
-static struct operation *call_find(
+/* The operation that an answer names, if it really was sent to that process and still waits. */
+static struct operation *rma_find(
 	struct space *space, struct process from, const struct message_header *header)
 {
 	struct operation *operation =
-		operation_find(space->engine, header->operation, OPERATION_CALL);
+		operation_find(space->engine, header->operation, OPERATION_RMA);
 
-	if (!operation || operation->replying || operation->ended || operation->call.answered ||
+	if (!operation || operation->replying || operation->ended || operation->rma.answered ||
 		operation->space != space || operation->peer.nid != from.nid ||
 		operation->peer.pid != from.pid ||
-		call_loads(operation) != (header->kind == MESSAGE_LOADED) ||
-		!operation->acknowledge)
+		rma_loads(operation) != (header->kind == MESSAGE_LOADED) || !operation->acknowledge)
 		return NULL;
 	return operation;
 }
@@ -356,41 +355,41 @@ static uint8_t verdict_heard(const struct operation *operation, uint8_t verdict)
 {
 	bool known = verdict <= TIER_FAULT && verdict != TIER_NO_MATCH;
 	bool silent =
-		verdict == TIER_SILENT && !call_loads(operation) && !operation->space->two_sided;
+		verdict == TIER_SILENT && !rma_loads(operation) && !operation->space->two_sided;
 
 	return known || silent ? verdict : TIER_UNDELIVERABLE;
 }
 
 /* What an answer says. */
-static void call_hear(struct operation *operation, const struct message_header *header)
+static void rma_hear(struct operation *operation, const struct message_header *header)
 {
-	struct call_state *call = &operation->call;
+	struct rma_state *rma = &operation->rma;
 
 	outgoing_heard(operation);
-	call->verdict = verdict_heard(operation, header->detail & MESSAGE_VERDICT);
-	call->tier = header->detail & MESSAGE_TIER ? 1 : 0;
-	call->offset = header->offset;
-	call->moved = header->value < call->length ? header->value : call->length;
+	rma->verdict = verdict_heard(operation, header->detail & MESSAGE_VERDICT);
+	rma->tier = header->detail & MESSAGE_TIER ? 1 : 0;
+	rma->offset = header->offset;
+	rma->moved = header->value < rma->length ? header->value : rma->length;
 }
 
 /* The data of an answer have no place. */
-static void call_lose(struct operation *operation, enum tier_verdict verdict)
+static void rma_lose(struct operation *operation, enum tier_verdict verdict)
 {
-	operation->call.verdict = (uint8_t)verdict;
-	operation->call.moved = 0;
+	operation->rma.verdict = (uint8_t)verdict;
+	operation->rma.moved = 0;
 }
 
 /* C1. All of an answer is here. */
-static void call_answered(struct operation *operation)
+static void rma_answered(struct operation *operation)
 {
-	if (call_stores(operation) && !operation->call.sent)
-		operation->call.answered = true;
+	if (rma_stores(operation) && !operation->rma.sent)
+		operation->rma.answered = true;
 	else
-		call_conclude(operation);
+		rma_conclude(operation);
 }
 
 /* C6. A store of this process's that wanted no answer is refused. */
-static void call_refused(
+static void rma_refused(
 	struct space *space, struct process from, const struct message_header *header)
 {
 	const struct tier_news news = {
@@ -405,48 +404,48 @@ static void call_refused(
 		space_count(space, refusals_late);
 }
 
-void call_stored(struct space *space, struct process from, const struct message_header *header)
+void rma_stored(struct space *space, struct process from, const struct message_header *header)
 {
 	struct operation *operation;
 
 	if (header->operation == 0 && space->two_sided &&
 		header->portal < space->segment->limits.portals &&
 		(header->detail & MESSAGE_VERDICT) != TIER_OK) {
-		call_refused(space, from, header);
+		rma_refused(space, from, header);
 		return;
 	}
-	operation = call_find(space, from, header);
+	operation = rma_find(space, from, header);
 	if (!operation) {
 		space_count(space, refusals_late);
 		return;
 	}
 	space_count(space, acks_delivered);
-	call_hear(operation, header);
-	call_answered(operation);
+	rma_hear(operation, header);
+	rma_answered(operation);
 }
 
-/* The call that takes the data of an answer; NULL: there is none. */
+/* The operation that takes the data of an answer; NULL: there is none. */
 static struct operation *load_accept(
 	struct space *space, struct process from, const struct message_header *header)
 {
-	struct operation *operation = call_find(space, from, header);
+	struct operation *operation = rma_find(space, from, header);
 
 	if (!operation) {
 		space_count(space, dropped_late_reply);
 		return NULL;
 	}
 	space_count(space, replies_received);
-	call_hear(operation, header);
+	rma_hear(operation, header);
 	operation->replying = true;
 	return operation;
 }
 
 static struct map load_map(const struct operation *operation)
 {
-	return region_map(operation->region, operation->call.local, operation->call.moved);
+	return region_map(operation->region, operation->rma.local, operation->rma.moved);
 }
 
-void call_loaded(struct space *space, struct process from, const struct message_header *header,
+void rma_loaded(struct space *space, struct process from, const struct message_header *header,
 	const void *data)
 {
 	struct operation *operation = load_accept(space, from, header);
@@ -455,23 +454,23 @@ void call_loaded(struct space *space, struct process from, const struct message_
 	if (!operation)
 		return;
 	memory = load_map(operation);
-	if (!map_copy_in(&memory, 0, data, operation->call.moved))
-		call_lose(operation, TIER_FAULT);
-	call_answered(operation);
+	if (!map_copy_in(&memory, 0, data, operation->rma.moved))
+		rma_lose(operation, TIER_FAULT);
+	rma_answered(operation);
 }
 
-void call_loaded_begin(struct space *space, struct process from,
-	const struct message_header *header, const struct record *record, struct inbound *inbound)
+void rma_loaded_begin(struct space *space, struct process from, const struct message_header *header,
+	const struct record *record, struct inbound *inbound)
 {
 	struct operation *operation = load_accept(space, from, header);
 
 	if (!operation)
 		return;
 	inbound->memory = load_map(operation);
-	if (operation->call.moved <= record->data_length) {
-		if (!map_copy_in(&inbound->memory, 0, record->data, operation->call.moved))
-			call_lose(operation, TIER_FAULT);
-		call_answered(operation);
+	if (operation->rma.moved <= record->data_length) {
+		if (!map_copy_in(&inbound->memory, 0, record->data, operation->rma.moved))
+			rma_lose(operation, TIER_FAULT);
+		rma_answered(operation);
 		inbound->taken = true;
 		return;
 	}
@@ -479,9 +478,9 @@ void call_loaded_begin(struct space *space, struct process from,
 	inbound->want_end = true;
 }
 
-void call_placed(struct operation *operation, enum transport_fail why)
+void rma_placed(struct operation *operation, enum transport_fail why)
 {
 	if (why != TRANSPORT_OK)
-		call_lose(operation, sent_verdict(operation->space, why));
-	call_answered(operation);
+		rma_lose(operation, sent_verdict(operation->space, why));
+	rma_answered(operation);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* test_call.c - stores and loads that this process begins, until their last event. */
+/* test_rma.c - stores and loads that this process begins, until their last event. */
 #include <string.h>
 
 #include <base/handle.h>
@@ -57,11 +57,11 @@ static int teardown(void **state)
 	return 0;
 }
 
-/* Begins a call of 20 bytes; the message. */
-static struct fake_sent *begin(struct caller *caller, unsigned message, enum call_want want)
+/* Begins an operation of 20 bytes; the message. */
+static struct fake_sent *begin(struct caller *caller, unsigned message, enum rma_want want)
 {
 	rig_begin(caller->space, caller->descriptor,
-		&(struct rig_call){
+		&(struct rig_rma){
 			.to = RIG_PEER,
 			.portal = 3,
 			.bits = 9,
@@ -100,23 +100,22 @@ static void expect_count(struct caller *caller, uint64_t success, uint64_t failu
 	assert_int_equal(count.failure, failure);
 }
 
-static void engine_call__comes_after_what_is_in_the_ring(void **state)
+static void engine_rma__comes_after_what_is_in_the_ring(void **state)
 {
 	struct caller *caller = *state;
 	struct rig *space = caller->space;
-	struct rig_call call = {
-		.to = RIG_PEER, .portal = 3, .length = 20, .message = MESSAGE_STORE};
-	struct long_command first = rig_call_command(caller->descriptor, &call), second;
+	struct rig_rma call = {.to = RIG_PEER, .portal = 3, .length = 20, .message = MESSAGE_STORE};
+	struct long_command first = rig_rma_command(caller->descriptor, &call), second;
 
 	call.portal = 5;
-	second = rig_call_command(caller->descriptor, &call);
+	second = rig_rma_command(caller->descriptor, &call);
 	first.command.space = second.command.space = 4;
 	assert_true(ring_put_lines(segment_ring(space->ring), &first, 2));
-	assert_false(engine_call(
+	assert_false(engine_rma(
 		space->engine, 4, &second.command.move, (const void *)second.further[0], NULL));
 	engine_poll(space->engine);
 	assert_int_equal(fake_next()->header.portal, 3);
-	assert_true(engine_call(
+	assert_true(engine_rma(
 		space->engine, 4, &second.command.move, (const void *)second.further[0], NULL));
 	assert_int_equal(fake_next()->header.portal, 5);
 }
@@ -150,7 +149,7 @@ static void store__sends_the_data_that_came_with_it(void **state)
 	struct fake_sent *sent;
 
 	rig_begin(caller->space, caller->descriptor,
-		&(struct rig_call){
+		&(struct rig_rma){
 			.to = RIG_PEER,
 			.length = COPIED_MAX,
 			.message = MESSAGE_STORE,
@@ -381,7 +380,7 @@ static void load__takes_no_more_than_it_asked_for(void **state)
 	assert_int_equal(caller->memory[7], 'x');
 }
 
-/* C2. Nor may it end a call without an event, or name a verdict that no target gives. */
+/* C2. Nor may it end an operation without an event, or name a verdict that no target gives. */
 static void answer__with_a_verdict_of_its_own_is_a_failure(void **state)
 {
 	static const uint8_t verdicts[] = {TIER_NO_MATCH, TIER_FAULT + 1, TIER_SILENT - 1};
@@ -485,7 +484,7 @@ static void answer__that_does_not_come_is_asked_for(void **state)
 	expect_count(caller, 20, 1);
 }
 
-static void descriptor__that_was_released_ends_with_its_last_call(void **state)
+static void descriptor__that_was_released_ends_with_its_last_operation(void **state)
 {
 	struct caller *caller = *state;
 	struct segment *segment = caller->space->segment;
@@ -523,7 +522,7 @@ static void space__that_closes_fails_the_calls_that_wait(void **state)
 static struct fake_sent *fetch(struct caller *caller, uint64_t source)
 {
 	rig_begin(caller->space, caller->descriptor,
-		&(struct rig_call){
+		&(struct rig_rma){
 			.to = RIG_PEER,
 			.value = 11,
 			.local = 16,
@@ -625,7 +624,7 @@ int main(void)
 {
 #define test(function) cmocka_unit_test_setup_teardown(function, setup, teardown)
 	const struct CMUnitTest tests[] = {
-		test(engine_call__comes_after_what_is_in_the_ring),
+		test(engine_rma__comes_after_what_is_in_the_ring),
 		test(store__says_what_was_asked_and_tells_when_it_was_sent),
 		test(store__sends_the_data_that_came_with_it),
 		test(acknowledgement__comes_after_send),
@@ -641,7 +640,7 @@ int main(void)
 		test(answer__of_another_process_or_kind_is_not_heard),
 		test(load__in_pieces_ends_with_the_last),
 		test(answer__that_does_not_come_is_asked_for),
-		test(descriptor__that_was_released_ends_with_its_last_call),
+		test(descriptor__that_was_released_ends_with_its_last_operation),
 		test(space__that_closes_fails_the_calls_that_wait),
 		test(fetch__tells_send_before_reply_whichever_is_first),
 		test(fetch__that_fails_is_told_by_both_its_events),
