@@ -49,7 +49,7 @@ WORD(word_log, second, "log");
 WORD(word_poll, second, "poll");
 WORD(word_fault, second, "fault");
 WORD(word_levels, third, "error#warning#info#debug");
-WORD(word_manners, third, "busy#adaptive#interrupt");
+WORD(word_modes, third, "busy#adaptive#interrupt");
 WORD(word_kinds, second, TRAFFIC_KINDS);
 WORD(word_sink, second, "sink");
 WORD(word_begin, second, "start");
@@ -249,7 +249,7 @@ COMMAND(set_log, do_set, (void *)(uintptr_t) "PTL_LOG_LEVEL",
 	TOKEN(word_set), TOKEN(word_log), TOKEN(word_levels));
 COMMAND(set_poll, do_set, (void *)(uintptr_t) "PTL_POLL",
 	"set poll MODE  how the poll thread waits: busy, adaptive or interrupt", TOKEN(word_set),
-	TOKEN(word_poll), TOKEN(word_manners));
+	TOKEN(word_poll), TOKEN(word_modes));
 COMMAND(set_fault, do_set, (void *)(uintptr_t) "PTL_FAULT",
 	"set fault FAULTS|off  faults to inject, such as drop=0.01,delay=50us", TOKEN(word_set),
 	TOKEN(word_fault), TOKEN(any_third));

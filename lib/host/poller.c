@@ -33,7 +33,7 @@ struct poller_engine {
 
 struct poller {
 	/* The thread's own. */
-	enum poller_manner manner;
+	enum poller_mode mode;
 	int wakeup; /* eventfd to sleep on together with ports */
 	int cpu;    /* that it has told of */
 	const struct clock *clock;
@@ -51,7 +51,7 @@ struct poller {
 	_Atomic uint32_t parked; /* futex word: the thread touches no engine */
 };
 
-struct poller *poller_create(enum poller_manner manner, const struct clock *clock)
+struct poller *poller_create(enum poller_mode mode, const struct clock *clock)
 {
 	struct poller *poller = aligned_alloc(CACHE_LINE, sizeof(*poller));
 
@@ -65,18 +65,18 @@ struct poller *poller_create(enum poller_manner manner, const struct clock *cloc
 		.request = REQUEST_PAUSE,
 		.parked = 1,
 	};
-	poller_set_manner(poller, manner);
+	poller_set_mode(poller, mode);
 	if (poller->wakeup >= 0)
 		return poller;
 	free(poller);
 	return NULL;
 }
 
-void poller_set_manner(struct poller *poller, enum poller_manner manner)
+void poller_set_mode(struct poller *poller, enum poller_mode mode)
 {
-	poller->manner = manner;
+	poller->mode = mode;
 	/* By interrupt it never spins for long: a pause without end (W7). */
-	poller->spinning = (struct spinning){.pause = manner == POLLER_INTERRUPT ? UINT64_MAX : 0};
+	poller->spinning = (struct spinning){.pause = mode == POLLER_INTERRUPT ? UINT64_MAX : 0};
 }
 
 void poller_destroy(struct poller *poller)
@@ -328,7 +328,7 @@ static bool poller_sleep(struct poller *poller)
 	poller->crowded = poller_crowded(poller);
 	poller_doorbells(poller, 0);
 	poller_disarm(poller);
-	if (poller->manner == POLLER_ADAPTIVE &&
+	if (poller->mode == POLLER_ADAPTIVE &&
 		crowding_moves(&poller->crowding, poller->crowded, clock_now(poller->clock)))
 		thread_move();
 	return work != 0;
@@ -371,7 +371,7 @@ static bool poller_spins(struct poller *poller)
 static void poller_idle(struct poller *poller)
 {
 	poller_tell(poller);
-	if (poller->manner == POLLER_BUSY || poller_spins(poller))
+	if (poller->mode == POLLER_BUSY || poller_spins(poller))
 		rte_pause();
 	else if (poller_sleep(poller))
 		poller_news(poller);

@@ -36,12 +36,12 @@
 
 struct poller;
 
-enum poller_manner { POLLER_BUSY, POLLER_ADAPTIVE, POLLER_INTERRUPT };
+enum poller_mode { POLLER_BUSY, POLLER_ADAPTIVE, POLLER_INTERRUPT };
 
 /* A poller that is paused and has no engines; NULL: no memory, or no descriptor. */
-struct poller *poller_create(enum poller_manner manner, const struct clock *clock);
+struct poller *poller_create(enum poller_mode mode, const struct clock *clock);
 /* While it is paused. */
-void poller_set_manner(struct poller *poller, enum poller_manner manner);
+void poller_set_mode(struct poller *poller, enum poller_mode mode);
 void poller_destroy(struct poller *poller); /* its thread has ended, or never began */
 
 /* The poll thread's body; argument: the poller. Returns after poller_stop(). */

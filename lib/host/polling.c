@@ -55,7 +55,7 @@ static struct poll_thread *poll_thread_find(uint64_t cpu)
 	return NULL;
 }
 
-static enum poller_manner poll_manner(void)
+static enum poller_mode poll_mode(void)
 {
 	if (setting_is(SETTING_POLL, "interrupt"))
 		return POLLER_INTERRUPT;
@@ -75,7 +75,7 @@ static void one_cpu_warn(void)
 {
 	cpu_set_t set;
 
-	if (poll_manner() != POLLER_INTERRUPT && sched_getaffinity(0, sizeof(set), &set) == 0 &&
+	if (poll_mode() != POLLER_INTERRUPT && sched_getaffinity(0, sizeof(set), &set) == 0 &&
 		CPU_COUNT(&set) == 1)
 		log_warning("this process may use one CPU, where its poll thread and its own "
 			    "calls take turns: give it two (mpirun: --map-by slot:pe=2), or set "
@@ -94,7 +94,7 @@ static struct poll_thread *poll_thread_start(
 	thread->started = glue_now(NULL);
 	if (cpu == CPU_ANY && list_empty(&poll_threads))
 		one_cpu_warn();
-	thread->poller = poller_create(poll_manner(), &glue_clock);
+	thread->poller = poller_create(poll_mode(), &glue_clock);
 	if (thread->poller) {
 		poller_add(thread->poller, engine, segment, external);
 		thread->thread = glue_thread_start(
@@ -274,7 +274,7 @@ void interface_change_poll(void)
 {
 	list_each (struct poll_thread, thread, &poll_threads, link) {
 		poller_pause(thread->poller);
-		poller_set_manner(thread->poller, poll_manner());
+		poller_set_mode(thread->poller, poll_mode());
 		poller_resume(thread->poller);
 	}
 }

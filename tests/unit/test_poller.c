@@ -61,11 +61,11 @@ struct fixture {
 /* The CPUs of poll threads; NULL: those of the thread that starts them. */
 static const cpu_set_t *start_apart;
 
-static void fixture_start(struct fixture *fixture, unsigned engines, enum poller_manner manner)
+static void fixture_start(struct fixture *fixture, unsigned engines, enum poller_mode mode)
 {
 	pthread_attr_t attributes;
 
-	fixture->poller = poller_create(manner, start_clock);
+	fixture->poller = poller_create(mode, start_clock);
 	assert_non_null(fixture->poller);
 	pthread_attr_init(&attributes);
 	if (start_apart)
@@ -207,11 +207,11 @@ static void poller_run__sleeps_when_nothing_comes_and_wakes_for_a_command(void *
 	fixture_stop(&fixture);
 }
 
-static void wakes_for_either(enum poller_manner manner)
+static void wakes_for_either(enum poller_mode mode)
 {
 	struct fixture fixture;
 
-	fixture_start(&fixture, 2, manner);
+	fixture_start(&fixture, 2, mode);
 	for (unsigned i = 0; i < 20; i++) {
 		struct engine *engine = fixture.engines[i % 2];
 
@@ -228,11 +228,11 @@ static void poller_run__with_two_engines_wakes_for_either(void **state)
 	wakes_for_either(POLLER_ADAPTIVE);
 }
 
-static void misses_no_command(enum poller_manner manner)
+static void misses_no_command(enum poller_mode mode)
 {
 	struct fixture fixture;
 
-	fixture_start(&fixture, 1, manner);
+	fixture_start(&fixture, 1, mode);
 	for (uint64_t i = 1; i <= COMMANDS; i++) {
 		post(fixture.engines[0], i);
 		WAIT_FOR(atomic_load(&fixture.engines[0]->commands) == i);
@@ -295,9 +295,9 @@ static void poller_run__by_interrupt_misses_no_command_that_comes_as_it_falls_as
 	misses_no_command(POLLER_INTERRUPT);
 }
 
-static void poller_set_manner__of_a_thread_that_sleeps_misses_nothing(void **state)
+static void poller_set_mode__of_a_thread_that_sleeps_misses_nothing(void **state)
 {
-	static const enum poller_manner manners[] = {POLLER_ADAPTIVE, POLLER_INTERRUPT};
+	static const enum poller_mode modes[] = {POLLER_ADAPTIVE, POLLER_INTERRUPT};
 	struct fixture fixture;
 
 	(void)state;
@@ -306,7 +306,7 @@ static void poller_set_manner__of_a_thread_that_sleeps_misses_nothing(void **sta
 		uint64_t sleeps;
 
 		poller_pause(fixture.poller);
-		poller_set_manner(fixture.poller, manners[i % 2]);
+		poller_set_mode(fixture.poller, modes[i % 2]);
 		sleeps = counter_read(&segment_counters(fixture.engines[0]->segment)->sleeps);
 		poller_resume(fixture.poller);
 		WAIT_FOR(counter_read(&segment_counters(fixture.engines[0]->segment)->sleeps) >
@@ -429,7 +429,7 @@ int main(void)
 		cmocka_unit_test(poller_run__by_interrupt_wakes_for_a_port),
 		cmocka_unit_test(
 			poller_run__by_interrupt_misses_no_command_that_comes_as_it_falls_asleep),
-		cmocka_unit_test(poller_set_manner__of_a_thread_that_sleeps_misses_nothing),
+		cmocka_unit_test(poller_set_mode__of_a_thread_that_sleeps_misses_nothing),
 		cmocka_unit_test(poller_run__does_not_spin_on_the_cpu_of_who_woke_it),
 		cmocka_unit_test(poller_call__wakes_a_thread_that_sleeps),
 		cmocka_unit_test(doorbell_is_here__of_an_idle_thread_on_this_cpu),
