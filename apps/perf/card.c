@@ -48,7 +48,7 @@ static const struct row {
 	bool less;              /* is better */
 	const char *size;
 	const char *measure; /* of postern-perf */
-	const char *manner;  /* of postern-perf-sockets, ... */
+	const char *mode;    /* of postern-perf-sockets, ... */
 	const char *shape;   /* ... and what it measures; NULL: --raw has the other side */
 } rows[] = {
 	{"8 bytes, one way", "TCP, polling", "us", {"\"p50\": ", "\"p50_ns\": "}, 1e-3, true, "8",
@@ -199,7 +199,7 @@ static void exchange_sockets(const struct card *card, const struct row *row, cha
 	const char *address = "127.0.0.1";
 	char port[16];
 	const char *server_words[] = {program, "--server", address, "0", NULL};
-	const char *words[] = {program, address, port, "tcp", row->manner, row->shape, row->size,
+	const char *words[] = {program, address, port, "tcp", row->mode, row->shape, row->size,
 		"64", card->seconds, NULL};
 	struct child server = server_start(card->sockets, server_words, card->cpus[1], text);
 

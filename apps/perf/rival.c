@@ -91,7 +91,7 @@ static struct sockaddr_in address_of(const char *address, const char *port)
 /* Waits for messages; 0 when the client is gone, which ends a server. */
 static uint32_t messages_await(const struct rival_end *end, void *line)
 {
-	bool waits = strncmp(end->request->manner, "block", 5) == 0;
+	bool waits = strncmp(end->request->mode, "block", 5) == 0;
 	double since = 0;
 
 	for (unsigned looks = 1;; looks++) {
@@ -270,7 +270,7 @@ static _Noreturn void client(char **words)
 		.in = request.stream ? CREDIT_BYTES : request.size};
 
 	snprintf(request.transport, sizeof(request.transport), "%s", words[2]);
-	snprintf(request.manner, sizeof(request.manner), "%s", words[3]);
+	snprintf(request.mode, sizeof(request.mode), "%s", words[3]);
 	if (!request.stream)
 		request.window = 1;
 	if (request.size == 0 || request.window == 0 || !(request.seconds > 0))
@@ -298,7 +298,7 @@ int rival_main(int argc, char **argv, const struct rival *self)
 		client(argv + 1);
 	fprintf(stderr,
 		"Usage: %s --server ADDRESS PORT\n"
-		"       %s ADDRESS PORT TRANSPORT MANNER latency|stream SIZE WINDOW SECONDS\n%s",
+		"       %s ADDRESS PORT TRANSPORT MODE latency|stream SIZE WINDOW SECONDS\n%s",
 		self->name, self->name, self->transports);
 	return 2;
 }

@@ -4,7 +4,7 @@
  * functions that move messages.
  *
  *     PROGRAM --server ADDRESS PORT
- *     PROGRAM ADDRESS PORT TRANSPORT MANNER latency|stream SIZE WINDOW SECONDS
+ *     PROGRAM ADDRESS PORT TRANSPORT MODE latency|stream SIZE WINDOW SECONDS
  *
  * A server answers clients one after another, each in a process of its own, until it is killed. It
  * prints the number of its port, which the kernel chooses if PORT is 0. A
@@ -27,8 +27,8 @@
 /* What a client asks for; goes over the control connection as it is, since both are one program. */
 struct request {
 	char transport[32];
-	char manner[32]; /* one that begins with "block" waits in the kernel */
-	bool stream;     /* or latency */
+	char mode[32]; /* one that begins with "block" waits in the kernel */
+	bool stream;   /* or latency */
 	uint32_t size;
 	uint32_t window; /* messages; 1 for latency */
 	double seconds;

@@ -213,7 +213,7 @@ static void *line_open(const struct rival_end *end)
 	const struct request *request = end->request;
 	const struct timeval wait = {.tv_usec = WAITED * 1000};
 	struct line *line = calloc(1, sizeof(*line));
-	bool block = strstr(request->manner, "block") != NULL;
+	bool block = strstr(request->mode, "block") != NULL;
 	bool local = strcmp(request->transport, "unix") == 0;
 
 	if (line == NULL)
@@ -221,8 +221,8 @@ static void *line_open(const struct rival_end *end)
 	line->datagrams = strcmp(request->transport, "udp") == 0;
 	if (!line->datagrams && !local && strcmp(request->transport, "tcp") != 0)
 		rival_complain("%s is neither tcp nor udp nor unix.", request->transport);
-	line->hold = strstr(request->manner, "more") != NULL;
-	line->gather = strstr(request->manner, "gather") != NULL;
+	line->hold = strstr(request->mode, "more") != NULL;
+	line->gather = strstr(request->mode, "gather") != NULL;
 	line->out = end->out;
 	line->in = end->in;
 	line->room = line->datagrams || line->in >= BULK ? line->in : BULK;
@@ -241,7 +241,7 @@ int main(int argc, char **argv)
 {
 	static const struct rival sockets = {
 		.name = "postern-perf-sockets",
-		.transports = "TRANSPORT is tcp, udp or unix; MANNER is poll or block, and of "
+		.transports = "TRANSPORT is tcp, udp or unix; MODE is poll or block, and of "
 			      "small messages:\n"
 			      "poll-more: MSG_MORE; poll-gather: a window in one call.\n",
 		.open = line_open,

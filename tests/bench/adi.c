@@ -117,7 +117,7 @@ int main(int argc, char **argv)
 {
 	static const struct rival device = {
 		.name = "bench-adi",
-		.transports = "TRANSPORT is adi; MANNER is poll.\n",
+		.transports = "TRANSPORT is adi; MODE is poll.\n",
 		.open = line_open,
 		.send = line_send,
 		.receive = line_receive,

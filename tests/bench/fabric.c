@@ -242,7 +242,7 @@ int main(int argc, char **argv)
 	static const struct rival fabric = {
 		.name = "bench-fabric",
 		.transports =
-			"TRANSPORT is a provider of libfabric, such as \"tcp;ofi_rxm\"; MANNER is "
+			"TRANSPORT is a provider of libfabric, such as \"tcp;ofi_rxm\"; MODE is "
 			"poll.\n",
 		.open = line_open,
 		.send = line_send,

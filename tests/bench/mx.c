@@ -180,7 +180,7 @@ int main(int argc, char **argv)
 {
 	static const struct rival mx = {
 		.name = "bench-mx",
-		.transports = "TRANSPORT is mx; MANNER is poll.\n",
+		.transports = "TRANSPORT is mx; MODE is poll.\n",
 		.open = line_open,
 		.send = line_send,
 		.receive = line_receive,

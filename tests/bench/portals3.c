@@ -154,7 +154,7 @@ int main(int argc, char **argv)
 {
 	static const struct rival portals = {
 		.name = "bench-portals3",
-		.transports = "TRANSPORT is put or receive; MANNER is poll.\n",
+		.transports = "TRANSPORT is put or receive; MODE is poll.\n",
 		.open = line_open,
 		.send = line_send,
 		.receive = line_receive,

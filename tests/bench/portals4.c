@@ -302,7 +302,7 @@ int main(int argc, char **argv)
 	static const struct rival portals = {
 		.name = "bench-portals4",
 		.transports = "TRANSPORT is put, receive, logged, counted, triggered, get or "
-			      "fetch; MANNER is poll.\n",
+			      "fetch; MODE is poll.\n",
 		.open = line_open,
 		.send = line_send,
 		.receive = line_receive,
