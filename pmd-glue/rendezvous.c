@@ -427,7 +427,7 @@ static enum heard connection_hear(
 	return good ? wakes_take(connection) : HEARD_END;
 }
 
-void rendezvous_call(struct rendezvous_connection *connection, uint32_t asleep)
+void rendezvous_signal(struct rendezvous_connection *connection, uint32_t asleep)
 {
 	const int cancel = cancel_hold();
 	ssize_t sent = send(connection->socket, "", 1, MSG_DONTWAIT | MSG_NOSIGNAL);

@@ -183,7 +183,7 @@ void rendezvous_drop(struct rendezvous *rendezvous, struct rendezvous_connection
  * asleep false the owner looks by itself again, and calls rendezvous_turn(); returns true. */
 bool rendezvous_sleep(struct rendezvous *rendezvous, bool asleep);
 
-void rendezvous_call(struct rendezvous_connection *connection, uint32_t asleep);
+void rendezvous_signal(struct rendezvous_connection *connection, uint32_t asleep);
 
 /* After something was published in the connection's memory. */
 static inline void rendezvous_wake(struct rendezvous_connection *connection)
@@ -196,7 +196,7 @@ static inline void rendezvous_wake(struct rendezvous_connection *connection)
 		atomic_thread_fence(memory_order_seq_cst);
 	asleep = atomic_load_explicit(connection->asleep, memory_order_relaxed);
 	if (asleep % 2 != 0 && asleep != connection->woken)
-		rendezvous_call(connection, asleep);
+		rendezvous_signal(connection, asleep);
 }
 
 #endif

@@ -352,7 +352,7 @@ void engine_destroy(struct engine *engine)
 /* May there be a command whose posting has returned? */
 static ALWAYS_INLINE bool engine_posted(const struct engine *engine)
 {
-	return engine_called(engine) || !ring_settled(&engine->commands);
+	return engine_has_commands(engine) || !ring_settled(&engine->commands);
 }
 
 /* E1: every command whose posting had returned when the frames were taken from the port. A producer
@@ -362,7 +362,7 @@ static unsigned engine_drain_settled(struct engine *engine)
 	unsigned done = engine_drain(engine, COMMAND_RING), looks = 0;
 
 	for (unsigned tries = 0; tries < SETTLE_TRIES; tries++) {
-		if (engine_called(engine) || ring_settled(&engine->commands))
+		if (engine_has_commands(engine) || ring_settled(&engine->commands))
 			break;
 		backoff(&looks);
 		done += engine_drain(engine, COMMAND_RING);
@@ -419,7 +419,7 @@ static ALWAYS_INLINE unsigned turn_begin(struct engine *engine)
 {
 	unsigned frames = transport_receive(engine->transport);
 
-	return frames != 0 || engine_called(engine) ? turn_work(engine, frames) : 0;
+	return frames != 0 || engine_has_commands(engine) ? turn_work(engine, frames) : 0;
 }
 
 static ALWAYS_INLINE unsigned turn_count(struct engine *engine, unsigned work)
@@ -450,7 +450,7 @@ unsigned engine_poll(struct engine *engine)
 static __attribute__((noinline)) unsigned look_on(
 	struct engine *engine, unsigned work, unsigned frames)
 {
-	if (frames != 0 || engine_called(engine))
+	if (frames != 0 || engine_has_commands(engine))
 		work += turn_work(engine, frames);
 	if (engine->news && !engine->begun && !transport_urgent(engine->transport))
 		engine->owes = true;
@@ -465,7 +465,7 @@ static __attribute__((noinline)) unsigned look_owed(struct engine *engine)
 	unsigned work = engine->owes ? turn_owed(engine) : 0;
 
 	/* Commands do not wait: their threads may rely on this one (host/progress.h, S1). */
-	if (engine->news && !engine_called(engine))
+	if (engine->news && !engine_has_commands(engine))
 		return turn_count(engine, work);
 	return look_on(engine, work, transport_receive(engine->transport));
 }
@@ -486,7 +486,8 @@ unsigned engine_look(struct engine *engine)
 	if (engine->owes || engine->news)
 		return look_owed(engine);
 	frames = transport_receive(engine->transport);
-	if (frames != 0 || engine_called(engine) || engine->news || !list_empty(&engine->waiting))
+	if (frames != 0 || engine_has_commands(engine) || engine->news ||
+		!list_empty(&engine->waiting))
 		return look_on(engine, 0, frames);
 	sent = transport_transmit(engine->transport);
 	if (sent != 0 || engine->news)
@@ -602,9 +603,9 @@ bool engine_execute(struct engine *engine, const struct command *command)
 	/* Commands that are still in the ring then go first: they wait for memory too. A producer
 	 * that was preempted inside its enqueue hides those behind it, perhaps an earlier command
 	 * of this very thread: then this one must go behind them. */
-	if (engine_called(engine)) {
+	if (engine_has_commands(engine)) {
 		engine_drain(engine, COMMAND_RING);
-		if (engine_called(engine))
+		if (engine_has_commands(engine))
 			return false;
 	}
 	if (!ring_settled(&engine->commands) || (begins && !operation_reserve(engine, 1)))
@@ -652,7 +653,7 @@ void engine_await(struct engine *engine)
 	transport_await(engine->transport);
 }
 
-bool engine_called(const struct engine *engine)
+bool engine_has_commands(const struct engine *engine)
 {
 	owner_check(&engine->owner);
 	return !ring_empty(&engine->commands);

@@ -131,7 +131,7 @@ int engine_interrupt(struct engine *engine, bool on);
 /* Does a process that frames came from lately need the caller's CPU (port.h)? false: not known. */
 bool engine_shares_cpu(struct engine *engine);
 /* Commands waiting in the ring? */
-bool engine_called(const struct engine *engine);
+bool engine_has_commands(const struct engine *engine);
 
 /* Asks the network whether another process has this one's name; if so, the user is warned. Before
  * it is polled. */

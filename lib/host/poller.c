@@ -86,7 +86,7 @@ void poller_destroy(struct poller *poller)
 	free(poller);
 }
 
-void poller_call(struct poller *poller)
+void poller_wake(struct poller *poller)
 {
 	atomic_thread_fence(memory_order_seq_cst); /* P2: a request counts like a command */
 	for (unsigned i = 0; i < poller->count; i++)
@@ -97,7 +97,7 @@ static void poller_ask(struct poller *poller, enum poller_request request)
 {
 	atomic_store_explicit(&poller->request, request, memory_order_seq_cst);
 	futex_wake(&poller->request, 1);
-	poller_call(poller);
+	poller_wake(poller);
 }
 
 static void poller_await(struct poller *poller, uint32_t parked)
@@ -208,12 +208,12 @@ static uint64_t poller_nap(struct poller *poller, uint64_t leisure)
 	return leisure;
 }
 
-static bool poller_called(const struct poller *poller)
+static bool poller_has_commands(const struct poller *poller)
 {
 	if (atomic_load_explicit(&poller->request, memory_order_relaxed) != REQUEST_RUN)
 		return true;
 	for (unsigned i = 0; i < poller->count; i++)
-		if (engine_called(poller->engines[i].engine))
+		if (engine_has_commands(poller->engines[i].engine))
 			return true;
 	return false;
 }
@@ -316,7 +316,7 @@ static bool poller_sleep(struct poller *poller)
 	barrier_heavy(); /* P2 */
 	work = poller_turn(poller);
 	leisure = poller_leisure(poller);
-	if (work == 0 && leisure >= MICROSECOND && !poller_called(poller)) {
+	if (work == 0 && leisure >= MICROSECOND && !poller_has_commands(poller)) {
 		if (!all)
 			leisure = poller_nap(poller, leisure);
 		limit = (struct timespec){

@@ -60,7 +60,7 @@ void poller_remove(struct poller *poller, const struct engine *engine);
 unsigned poller_count(const struct poller *poller);
 /* Wakes the thread if it sleeps: a frame that nothing announces may have come to one of its
  * engines. */
-void poller_call(struct poller *poller);
+void poller_wake(struct poller *poller);
 
 /* How long the thread has been in turns that found something to do, ns. Any thread. */
 uint64_t poller_busy(const struct poller *poller);

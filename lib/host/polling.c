@@ -38,7 +38,7 @@ static const struct clock glue_clock = {.now = glue_now};
 unsigned polling_drive(void)
 {
 	list_each (struct poll_thread, thread, &poll_threads, link)
-		poller_call(thread->poller);
+		poller_wake(thread->poller);
 	return interface_drive();
 }
 

@@ -237,7 +237,7 @@ unsigned progress_turn(struct progress *progress)
 	return work;
 }
 
-void progress_call(struct progress *progress)
+void progress_command(struct progress *progress)
 {
 	uint32_t state = atomic_load_explicit(&progress->state, memory_order_relaxed);
 

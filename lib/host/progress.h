@@ -156,7 +156,7 @@ static inline void progress_leave(struct progress *progress)
 
 /* After a command was put into the ring: the holder of the lock carries it out, or this thread
  * does. */
-void progress_call(struct progress *progress);
+void progress_command(struct progress *progress);
 
 /* The calling thread is about to sleep: the helper takes over at once. Does nothing without a
  * helper or while another thread holds the lock. Returns how much was done by the turn that this

@@ -61,7 +61,7 @@ static ALWAYS_INLINE void command_post(
 	if (command_drive(submission, command))
 		return;
 	command_put(submission, command, lines);
-	progress_call(submission->progress);
+	progress_command(submission->progress);
 }
 
 void submission_post(const struct submission *submission, struct command *command)

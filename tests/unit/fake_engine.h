@@ -212,7 +212,7 @@ uint64_t engine_turn(const struct engine *engine)
 	return atomic_load(&engine->turned);
 }
 
-bool engine_called(const struct engine *engine)
+bool engine_has_commands(const struct engine *engine)
 {
 	return !ring_empty(&engine->reader);
 }

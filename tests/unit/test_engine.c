@@ -89,10 +89,10 @@ static void engine_poll__drains_a_full_ring_in_order(void **state)
 		numbered.value = i;
 		assert_true(rig_put_post(rig, region, &numbered));
 	}
-	assert_true(engine_called(rig->engine));
+	assert_true(engine_has_commands(rig->engine));
 	assert_false(engine_settled(rig->engine));
 	assert_true(engine_poll(rig->engine) >= 1500);
-	assert_false(engine_called(rig->engine));
+	assert_false(engine_has_commands(rig->engine));
 	for (unsigned i = 0; i < 1500; i++) {
 		struct fake_sent *sent = fake_next();
 
@@ -114,7 +114,7 @@ static void engine_poll__leaves_commands_in_the_ring_while_there_is_no_memory(vo
 	memory_is_short = true;
 	assert_true(rig_put(rig, region, &move));
 	assert_null(fake_next());
-	assert_true(engine_called(rig->engine));
+	assert_true(engine_has_commands(rig->engine));
 	memory_is_short = false;
 	engine_poll(rig->engine);
 	assert_int_equal(fake_next()->header.kind, MESSAGE_PUT);
@@ -235,7 +235,7 @@ static void engine_look__carries_out_commands_also_when_there_are_events_already
 	engine_touch(rig->engine->spaces[0], segment_queue(rig->segment, handle_index(queue)));
 	assert_true(rig_put_post(rig, region, &move));
 	assert_true(engine_look(rig->engine) > 0);
-	assert_false(engine_called(rig->engine));
+	assert_false(engine_has_commands(rig->engine));
 	assert_int_equal(fake_next()->header.kind, MESSAGE_PUT);
 	rig_event(rig, queue, EVENT_SEND_START);
 }
@@ -568,7 +568,7 @@ static void command__of_more_lines_is_taken_whole_and_in_order(void **state)
 		assert_int_equal(reply->answer, ANSWER_UNKNOWN);
 	}
 	assert_int_equal(rig_counter(rig, commands_stale), 0);
-	assert_false(engine_called(rig->engine));
+	assert_false(engine_has_commands(rig->engine));
 }
 
 static void command_queue_free__makes_the_queue_stale_once(void **state)
@@ -768,7 +768,7 @@ static void engine__is_called_by_its_owner_alone(void **state)
 	aborts(engine_deadline(engine));
 	aborts(engine_settled(engine));
 	aborts(engine_interrupt(engine, false));
-	aborts(engine_called(engine));
+	aborts(engine_has_commands(engine));
 	aborts(engine_claim(engine));
 	aborts(engine_transport(engine));
 	aborts(engine_catch_up(engine));

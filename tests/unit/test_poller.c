@@ -393,7 +393,7 @@ static void poller_run__does_not_spin_on_the_cpu_of_who_woke_it(void **state)
 	assert_int_equal(sched_setaffinity(0, sizeof(all), &all), 0);
 }
 
-static void poller_call__wakes_a_thread_that_sleeps(void **state)
+static void poller_wake__wakes_a_thread_that_sleeps(void **state)
 {
 	struct fixture fixture;
 
@@ -404,7 +404,7 @@ static void poller_call__wakes_a_thread_that_sleeps(void **state)
 
 		WAIT_FOR(sleeping(fixture.engines[0]));
 		turns = atomic_load(&fixture.engines[0]->turns);
-		poller_call(fixture.poller);
+		poller_wake(fixture.poller);
 		/* Awake, or asleep once more. */
 		assert_true(!sleeping(fixture.engines[0]) ||
 			    atomic_load(&fixture.engines[0]->turns) > turns);
@@ -431,7 +431,7 @@ int main(void)
 			poller_run__by_interrupt_misses_no_command_that_comes_as_it_falls_asleep),
 		cmocka_unit_test(poller_set_mode__of_a_thread_that_sleeps_misses_nothing),
 		cmocka_unit_test(poller_run__does_not_spin_on_the_cpu_of_who_woke_it),
-		cmocka_unit_test(poller_call__wakes_a_thread_that_sleeps),
+		cmocka_unit_test(poller_wake__wakes_a_thread_that_sleeps),
 		cmocka_unit_test(doorbell_is_here__of_an_idle_thread_on_this_cpu),
 	};
 

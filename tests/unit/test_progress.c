@@ -442,7 +442,7 @@ static void helper_run__keeps_away_while_the_program_drives(void **state)
 	helped_stop(&helped);
 }
 
-static void progress_call__of_an_armed_lock_strands_no_command(void **state)
+static void progress_command__of_an_armed_lock_strands_no_command(void **state)
 {
 	struct helped helped;
 	struct command command = {.kind = COMMAND_PUT, .move.value = 1};
@@ -452,7 +452,7 @@ static void progress_call__of_an_armed_lock_strands_no_command(void **state)
 	for (unsigned i = 1; i <= 200; i++) {
 		WAIT_FOR(is_armed(&helped));
 		assert_true(ring_put(segment_ring(helped.engine->segment), &command));
-		progress_call(&helped.progress);
+		progress_command(&helped.progress);
 		WAIT_FOR(atomic_load(&helped.engine->commands) == i);
 	}
 	helped_stop(&helped);
@@ -725,7 +725,7 @@ int main(void)
 		cmocka_unit_test(progress_sleep__needs_a_helper_and_a_port_that_signals),
 		cmocka_unit_test(progress_sleep__makes_the_helper_release_the_lock),
 		cmocka_unit_test(helper_run__keeps_away_while_the_program_drives),
-		cmocka_unit_test(progress_call__of_an_armed_lock_strands_no_command),
+		cmocka_unit_test(progress_command__of_an_armed_lock_strands_no_command),
 		cmocka_unit_test(helper_run__among_threads_leaves_nothing_unserved),
 		cmocka_unit_test(helper_run__sleeps_by_one_call),
 		cmocka_unit_test(progress_sleep__that_is_short_costs_one_call),

@@ -56,7 +56,7 @@ static void submission_post__puts_the_command_into_the_ring(void **state)
 
 	(void)state;
 	submission_post(&submission, &command);
-	assert_true(engine_called(engine));
+	assert_true(engine_has_commands(engine));
 	assert_int_equal(engine_poll(engine), 1);
 	assert_int_equal(atomic_load(&engine->sum), 7);
 	fake_engine_destroy(engine);
@@ -82,7 +82,7 @@ static void submission_post_lines__puts_one_command(void **state)
 	submission_post_lines(&submission, &command, RING_LINES); /* carried out at once */
 	assert_int_equal(atomic_load(&engine->commands), RING_LINES + 1);
 	assert_int_equal(atomic_load(&engine->sum), 7 * (RING_LINES + 1));
-	assert_false(engine_called(engine));
+	assert_false(engine_has_commands(engine));
 	fake_engine_destroy(engine);
 }
 
@@ -111,7 +111,7 @@ static void submission_post__with_a_free_lock_carries_the_command_out_itself(voi
 	submission_post(&submission, &command);
 	assert_int_equal(atomic_load(&engine->sum), 3);
 	assert_int_equal(atomic_load(&engine->turns), 1);
-	assert_false(engine_called(engine));
+	assert_false(engine_has_commands(engine));
 	fake_engine_destroy(engine);
 }
 
