@@ -366,9 +366,12 @@ static ssize_t atomic_writev(struct fid_ep *ep, const struct fi_ioc *iov, void *
 static ssize_t atomic_message(
 	struct fid_ep *ep, const struct fi_msg_atomic *message, struct post *post)
 {
-	const bool reads = message->op == FI_ATOMIC_READ;
 	uint64_t elements;
+	bool reads;
 
+	if (!message)
+		return -FI_EINVAL;
+	reads = message->op == FI_ATOMIC_READ;
 	post->iov = message->msg_iov;
 	post->count = message->iov_count;
 	post->peer = message->addr;

@@ -122,6 +122,8 @@ static int endpoint_bind(struct fid *fid, struct fid *bound, uint64_t flags)
 
 	if (endpoint->enabled)
 		return -FI_EOPBADSTATE;
+	if (!bound)
+		return -FI_EINVAL;
 	domain_enter(endpoint->domain);
 	switch (bound->fclass) {
 	case FI_CLASS_CQ:
@@ -537,10 +539,13 @@ int endpoint_open(
 	struct fid_domain *fid, struct fi_info *info, struct fid_ep **opened, void *context)
 {
 	struct domain *domain = object_of(fid, struct domain);
-	const size_t tx_size = info->tx_attr ? info->tx_attr->size : 0;
-	const size_t rx_size = info->rx_attr ? info->rx_attr->size : 0;
 	struct endpoint *endpoint;
+	size_t tx_size, rx_size;
 
+	if (!info)
+		return -FI_EINVAL;
+	tx_size = info->tx_attr ? info->tx_attr->size : 0;
+	rx_size = info->rx_attr ? info->rx_attr->size : 0;
 	if (info->ep_attr && info->ep_attr->type != FI_EP_RDM &&
 		info->ep_attr->type != FI_EP_UNSPEC)
 		return -FI_EINVAL;

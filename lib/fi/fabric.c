@@ -389,8 +389,11 @@ int domain_open(
 	struct fid_fabric *fabric, struct fi_info *info, struct fid_domain **opened, void *context)
 {
 	struct domain *domain;
-	enum fi_threading threading = info->domain_attr->threading;
+	enum fi_threading threading;
 
+	if (!info || !info->domain_attr)
+		return -FI_EINVAL;
+	threading = info->domain_attr->threading;
 	domain = calloc(1, sizeof(*domain));
 	if (!domain)
 		return -FI_ENOMEM;

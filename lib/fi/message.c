@@ -521,6 +521,22 @@ static void search_tell(struct endpoint *endpoint, const struct post *post,
 		cq_line(endpoint->rx.cq, &line);
 }
 
+/* What the context of a message that was claimed has beside it: a context that says nothing of one
+ * does not have this by chance. */
+static void *claim_mark(const struct endpoint *endpoint, const struct fi_context *context,
+	const struct unexpected *taken)
+{
+	return (void *)((uintptr_t)taken ^ (uintptr_t)context ^ (uintptr_t)endpoint ^
+			(uintptr_t)endpoint->self.life << 32);
+}
+
+static void claim_keep(
+	const struct endpoint *endpoint, struct fi_context *context, struct unexpected *taken)
+{
+	context->internal[0] = taken;
+	context->internal[1] = claim_mark(endpoint, context, taken);
+}
+
 static bool search(struct endpoint *endpoint, const struct post *post,
 	const struct receive_wish *wish, struct message_found *found)
 {
@@ -532,7 +548,7 @@ static bool search(struct endpoint *endpoint, const struct post *post,
 	if (taken && post->flags & FI_DISCARD)
 		messages_discard(endpoint->messages, taken);
 	else if (taken)
-		((struct fi_context *)post->context)->internal[0] = taken;
+		claim_keep(endpoint, post->context, taken);
 	return taken != NULL;
 }
 
@@ -637,7 +653,7 @@ static ssize_t receive_claimed(
 	struct unexpected *taken = context->internal[0];
 	ssize_t result;
 
-	if (!taken)
+	if (!taken || context->internal[1] != claim_mark(endpoint, context, taken))
 		return -FI_EINVAL;
 	wish->peer = PEER_ANY;
 	result = post->flags & FI_DISCARD ? claimed_discard(endpoint, post, taken)
@@ -720,6 +736,8 @@ static ssize_t tagged_recvv(struct fid_ep *ep, const struct iovec *iov, void **d
 
 static ssize_t tagged_recvmsg(struct fid_ep *ep, const struct fi_msg_tagged *msg, uint64_t flags)
 {
+	if (!msg)
+		return -FI_EINVAL;
 	return receive_post(ep, &(struct post){.iov = msg->msg_iov,
 					.count = msg->iov_count,
 					.peer = msg->addr,
@@ -751,6 +769,8 @@ static ssize_t tagged_sendv(struct fid_ep *ep, const struct iovec *iov, void **d
 
 static ssize_t tagged_sendmsg(struct fid_ep *ep, const struct fi_msg_tagged *msg, uint64_t flags)
 {
+	if (!msg)
+		return -FI_EINVAL;
 	return send_post(ep, &(struct post){.iov = msg->msg_iov,
 				     .count = msg->iov_count,
 				     .peer = msg->addr,
@@ -821,6 +841,8 @@ static ssize_t plain_recvv(struct fid_ep *ep, const struct iovec *iov, void **de
 
 static ssize_t plain_recvmsg(struct fid_ep *ep, const struct fi_msg *msg, uint64_t flags)
 {
+	if (!msg)
+		return -FI_EINVAL;
 	return receive_post(ep, &(struct post){.class = CLASS_PLAIN,
 					.iov = msg->msg_iov,
 					.count = msg->iov_count,
@@ -854,6 +876,8 @@ static ssize_t plain_sendv(struct fid_ep *ep, const struct iovec *iov, void **de
 
 static ssize_t plain_sendmsg(struct fid_ep *ep, const struct fi_msg *msg, uint64_t flags)
 {
+	if (!msg)
+		return -FI_EINVAL;
 	return send_post(ep, &(struct post){.class = CLASS_PLAIN,
 				     .iov = msg->msg_iov,
 				     .count = msg->iov_count,

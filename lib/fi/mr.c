@@ -445,7 +445,7 @@ static int attr_check(const struct domain *domain, const struct fi_mr_attr *attr
 
 	if ((flags & ~FI_RMA_EVENT) != 0) /* of which the provider need not know */
 		return -FI_EBADFLAGS;
-	if (attr->iov_count == 0 || attr->iov_count > IOV_MAX_PARTS || !attr->mr_iov ||
+	if (!attr || attr->iov_count == 0 || attr->iov_count > IOV_MAX_PARTS || !attr->mr_iov ||
 		attr->offset != 0 || (attr->access & ~ACCESS) != 0)
 		return -FI_EINVAL;
 	/* Programs of older releases have no such field. */

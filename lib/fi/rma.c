@@ -704,7 +704,8 @@ static ssize_t rma_msg(
 {
 	uint64_t length = 0;
 
-	if (message->rma_iov_count != 1 || !message->rma_iov || message->iov_count > IOV_MAX_PARTS)
+	if (!message || message->rma_iov_count != 1 || !message->rma_iov ||
+		message->iov_count > IOV_MAX_PARTS)
 		return -FI_EINVAL;
 	for (size_t i = 0; i < message->iov_count && message->msg_iov; i++)
 		length += message->msg_iov[i].iov_len;

@@ -652,6 +652,7 @@ static void bad_calls_are_refused_at_once(void **state)
 	pieces[0].count = there.count = 1;
 	message.rma_iov_count = 2;
 	assert_int_equal(fi_atomicmsg(ep, &message, 0), -FI_EINVAL);
+	assert_int_equal(fi_atomicmsg(ep, NULL, 0), -FI_EINVAL);
 	message.rma_iov_count = 1;
 	assert_int_equal(fi_atomicmsg(ep, &message, FI_TAGGED), -FI_EBADFLAGS);
 	assert_int_equal(fi_atomicmsg(ep, &message, FI_TRIGGER), -FI_EBADFLAGS);

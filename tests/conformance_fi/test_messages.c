@@ -447,7 +447,7 @@ static void a_peek_tells_of_a_message_and_leaves_it(void **state)
 
 static void a_message_that_is_claimed_is_the_claimer_s(void **state)
 {
-	struct fi_context context;
+	struct fi_context context, other;
 	struct fi_msg_tagged search = search_of(1, &context);
 	struct fi_msg_tagged claim = search_of(0, &context);
 
@@ -474,6 +474,8 @@ static void a_message_that_is_claimed_is_the_claimer_s(void **state)
 			assert_memory_equal(in, out, length);
 		completion_take(&sides[0], &entry, NULL);
 		assert_int_equal(fi_trecvmsg(sides[1].ep, &claim, FI_CLAIM), -FI_EINVAL);
+		memset(&context, 'x', sizeof(context)); /* it is no search's */
+		assert_int_equal(fi_trecvmsg(sides[1].ep, &claim, FI_CLAIM), -FI_EINVAL);
 		assert_ok(fi_cancel(&sides[1].ep->fid, &third));
 		error_take(&sides[1], &error);
 		assert_int_equal(error.err, FI_ECANCELED);
@@ -483,6 +485,12 @@ static void a_message_that_is_claimed_is_the_claimer_s(void **state)
 	kept_await(&sides[1], 1);
 	assert_ok(fi_trecvmsg(sides[1].ep, &search, FI_PEEK | FI_CLAIM));
 	completion_take(&sides[1], &entry, NULL);
+	/* Nor is it claimed by a copy of the context, or at another endpoint. */
+	other = context;
+	claim.context = &other;
+	assert_int_equal(fi_trecvmsg(sides[1].ep, &claim, FI_CLAIM), -FI_EINVAL);
+	claim.context = &context;
+	assert_int_equal(fi_trecvmsg(sides[0].ep, &claim, FI_CLAIM), -FI_EINVAL);
 }
 
 static void a_message_that_is_discarded_is_gone(void **state)
@@ -522,6 +530,10 @@ static void flags_that_are_none_are_refused(void **state)
 	assert_int_equal(fi_trecvmsg(sides[0].ep, &tagged, FI_MULTI_RECV), -FI_EBADFLAGS);
 	assert_int_equal(fi_recvmsg(sides[0].ep, &msg, FI_PEEK), -FI_EBADFLAGS);
 	assert_int_equal(fi_trecvmsg(sides[0].ep, &tagged, FI_PEEK | FI_CLAIM), -FI_EINVAL);
+	assert_int_equal(fi_tsendmsg(sides[0].ep, NULL, 0), -FI_EINVAL);
+	assert_int_equal(fi_trecvmsg(sides[0].ep, NULL, 0), -FI_EINVAL);
+	assert_int_equal(fi_sendmsg(sides[0].ep, NULL, 0), -FI_EINVAL);
+	assert_int_equal(fi_recvmsg(sides[0].ep, NULL, 0), -FI_EINVAL);
 	assert_int_equal(fi_tsend(sides[0].ep, NULL, 0, NULL, 77, 0, NULL), -FI_EINVAL);
 	assert_int_equal(fi_tsend(sides[0].ep, NULL, 0, NULL, FI_ADDR_UNSPEC, 0, NULL), -FI_EINVAL);
 }

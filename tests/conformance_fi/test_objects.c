@@ -412,6 +412,7 @@ static void a_domain_has_the_name_of_a_device(void **state)
 	assert_non_null(other);
 	other->domain_attr->name[0]++;
 	assert_int_equal(fi_domain(fabric, other, &own, NULL), -FI_EINVAL);
+	assert_int_equal(fi_domain(fabric, NULL, &own, NULL), -FI_EINVAL);
 	other->domain_attr->name[0]--;
 	assert_ok(fi_domain(fabric, other, &own, NULL));
 	assert_ok(fi_close(&own->fid));
@@ -435,7 +436,9 @@ static void an_endpoint_is_bound_before_it_is_enabled(void **state)
 	assert_ok(fi_cq_open(domain, &cq_attr, &rx, NULL));
 	assert_ok(fi_av_open(domain, &av_attr, &av, NULL));
 	assert_ok(fi_eq_open(fabric, &eq_attr, &eq, NULL));
+	assert_int_equal(fi_endpoint(domain, NULL, &ep, NULL), -FI_EINVAL);
 	assert_ok(fi_endpoint(domain, info, &ep, NULL));
+	assert_int_equal(fi_ep_bind(ep, NULL, 0), -FI_EINVAL);
 	assert_int_equal(fi_getname(&ep->fid, name, &length), -FI_EOPBADSTATE);
 	assert_int_equal(fi_tsend(ep, NULL, 0, NULL, 0, 0, NULL), -FI_EOPBADSTATE);
 	assert_int_equal(fi_trecv(ep, NULL, 0, NULL, 0, 0, 0, NULL), -FI_EOPBADSTATE);

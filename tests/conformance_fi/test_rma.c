@@ -803,6 +803,7 @@ static void a_bad_call_is_refused_at_once(void **state)
 	message.iov_count = SIZE_MAX;
 	assert_int_equal(fi_writemsg(ep, &message, 0), -FI_EINVAL);
 	assert_int_equal(fi_readmsg(ep, &message, 0), -FI_EINVAL);
+	assert_int_equal(fi_writemsg(ep, NULL, 0), -FI_EINVAL);
 	for (unsigned i = 40; i < 64; i++) {
 		const size_t length = ((size_t)1 << i) + 1;
 
@@ -968,6 +969,7 @@ static void a_field_that_is_not_used_is_not_looked_at(void **state)
 	assert_ok(fi_close(&mr->fid));
 	attr.auth_key_size = 4;
 	assert_int_equal(fi_mr_regattr(domain, &attr, 0, &mr), -FI_EINVAL);
+	assert_int_equal(fi_mr_regattr(domain, NULL, 0, &mr), -FI_EINVAL);
 	older.api_version = FI_VERSION(1, 4);
 	assert_ok(fi_fabric(&older, &old_fabric, NULL));
 	assert_ok(fi_domain(old_fabric, info, &old_domain, NULL));
