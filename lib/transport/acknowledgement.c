@@ -23,7 +23,7 @@
 
 #include <transport/congestion.h>
 #include <transport/flight.h>
-#include <transport/lease.h>
+#include <transport/zcopy.h>
 #include <transport/recovery.h>
 
 /* quarters of the least round trip that a frame may be late */
@@ -251,7 +251,7 @@ static inline void acknowledgement_end(struct transport *transport, struct peer 
 
 	while ((message = peer->unacked.head) && serial_before(message->last_psn, ack)) {
 		/* A message that lends its memory to frames ends when these have been freed. */
-		if (message->lease) {
+		if (message->zcopy) {
 			acknowledgement_settle(transport);
 			return;
 		}

@@ -15,7 +15,7 @@
  *     acknowledgement  recovery    what peers acknowledge; what was lost
  *     sender  echo                 frames with messages; echo questions and answers
  *     ack  address  flight         what is owed; where a peer is; what is in flight to it
- *     neighbour  lease  outline    hosts; memory lent to frames; frames without bytes
+ *     neighbour  zcopy  outline    hosts; frames without a copy; frames without bytes
  *     outbox  peer  congestion     frames to the port; peers; windows
  *     ready  buffer  pool  wheel   what all of them use
  *
@@ -54,7 +54,7 @@
 #include <wire/encapsulation.h>
 #include <wire/frame.h>
 
-struct lease;
+struct zcopy;
 struct neighbours;
 
 #define BURST_FRAMES     64u
@@ -127,8 +127,8 @@ struct transport {
 	struct pool outline_pool;
 	struct pool reorder_pool;
 	struct pool assembly_pool;
-	struct pool lease_pool;
-	struct lease *lent; /* of messages that are done, but for others' references */
+	struct pool zcopy_pool;
+	struct zcopy *zcopies_ended; /* of messages that are done, but for others' references */
 	struct peer *self;
 	uint64_t random;
 	uint64_t ask_next;   /* when the next first question may go */

@@ -10,7 +10,7 @@
 #include <transport/congestion.h>
 #include <transport/flight.h>
 #include <transport/incoming.h>
-#include <transport/lease.h>
+#include <transport/zcopy.h>
 #include <transport/ready.h>
 #include <transport/recovery.h>
 

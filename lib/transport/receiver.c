@@ -35,7 +35,7 @@
 #include <transport/buffer.h>
 #include <transport/echo.h>
 #include <transport/incoming.h>
-#include <transport/lease.h>
+#include <transport/zcopy.h>
 #include <transport/life.h>
 #include <transport/name.h>
 #include <transport/neighbour.h>
@@ -278,7 +278,7 @@ static bool frame_hold(
 	/* A sender in this process, or one that shares memory with it, must get its memory back,
 	 * however long the gap lasts. */
 	if (held->nb_segs > 1)
-		held = lease_copy(transport->port->pool, held);
+		held = zcopy_copy(transport->port->pool, held);
 	if (held && !peer->reorder) {
 		peer->reorder = pool_take(&transport->reorder_pool);
 		if (!peer->reorder) {
@@ -958,7 +958,7 @@ static inline bool outer_find(
  * of it. */
 static bool frame_readable(const struct transport *transport, const struct rte_mbuf *mbuf)
 {
-	return (transport->port->parts || lease_made(mbuf)) &&
+	return (transport->port->parts || zcopy_made(mbuf)) &&
 	       !transport->encapsulation.options.udp;
 }
 

@@ -19,7 +19,7 @@
  * I3. Frames that keep their buffer (internal.h I2) go only while in_flight < in_flight_max. Of the
  *     last quarter a peer gets no more than its share of all, as if one peer more had frames in
  *     flight: so peers that have more wait until those that have less are served.
- * I4. The last data of a frame may be a tail, which lies in the message's own memory (lease.h);
+ * I4. The last data of a frame may be a tail, which lies in the message's own memory (zcopy.h);
  *     such a frame is not written again but made again.
  * I5. A message whose data are not there when they are to be copied is `missing` from then on: it
  *     is begun, without data, if it has not been, and RECORD_VOID ends it. Nothing is sent in the
@@ -36,7 +36,7 @@
 #include <transport/address.h>
 #include <transport/congestion.h>
 #include <transport/flight.h>
-#include <transport/lease.h>
+#include <transport/zcopy.h>
 #include <transport/outbox.h>
 #include <transport/outline.h>
 
@@ -94,7 +94,7 @@ void transport_send(struct transport *transport, struct process to, struct messa
 		peer = peer_get(transport, to, false);
 	transport_stir(transport);
 	message->framed = 0;
-	message->lease = NULL;
+	message->zcopy = NULL;
 	message->missing = false;
 	message->awaited = false;
 	transport->messages++;
@@ -201,7 +201,7 @@ static bool fill_tail(struct filling *filling, struct message *message, uint32_t
 		!filling->transport->port->gathers ||
 		(message->memory.vector && (!filling->transport->guards || filling->peer->self)))
 		return false;
-	filling->tail = lease_tail(filling->transport, message, bytes);
+	filling->tail = zcopy_tail(filling->transport, message, bytes);
 	return filling->tail != NULL;
 }
 
@@ -370,7 +370,7 @@ static void sender_join(struct transport *transport, struct rte_mbuf *head, stru
 {
 	struct frame *frame = filling->frame;
 
-	lease_join(head, filling->tail);
+	zcopy_join(head, filling->tail);
 	/* as the head has: for the slot and for the outbox */
 	rte_mbuf_refcnt_update(filling->tail, 1);
 	frame->tail = rte_pktmbuf_mtod(filling->tail, const uint8_t *);

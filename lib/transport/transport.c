@@ -20,7 +20,7 @@
 #include <transport/address.h>
 #include <transport/echo.h>
 #include <transport/incoming.h>
-#include <transport/lease.h>
+#include <transport/zcopy.h>
 #include <transport/life.h>
 #include <transport/name.h>
 #include <transport/neighbour.h>
@@ -79,7 +79,7 @@ static void pools_init(struct transport *transport)
 	pool_init(&transport->reorder_pool, sizeof(struct reorder), REORDERS_CHUNK,
 		transport->held_max);
 	pool_init(&transport->assembly_pool, sizeof(struct assembly), ASSEMBLIES_CHUNK, UINT32_MAX);
-	lease_init(transport);
+	zcopy_init(transport);
 }
 
 static bool neighbours_make(struct transport *transport)
@@ -301,7 +301,7 @@ static bool transport_ready(const struct transport *transport)
 /* Is there something to fail, to answer, to let go of, to acknowledge, or a timer due? */
 static bool transport_is_due(const struct transport *transport)
 {
-	return ((uintptr_t)transport->refused.head | (uintptr_t)transport->lent |
+	return ((uintptr_t)transport->refused.head | (uintptr_t)transport->zcopies_ended |
 		       transport->echoes.busy | transport->ready_count) != 0 ||
 	       acknowledgement_is_due(transport) || wheel_is_due(&transport->wheel, transport->now);
 }
@@ -345,8 +345,8 @@ static void transport_end(struct transport *transport, unsigned left)
 {
 	time_read(transport);
 	refused_end(transport, TRANSPORT_UNREACHABLE);
-	if (transport->lent)
-		lease_run(transport);
+	if (transport->zcopies_ended)
+		zcopy_run(transport);
 	timers_run(transport);
 	if (transport->echoes.busy)
 		echo_run(transport);
@@ -430,7 +430,7 @@ static uint64_t transport_due(const struct transport *transport)
 	if (transport->burst_count > 0 || transport->loop_head != transport->loop_tail ||
 		transport->refused.head || transport->pending_ack_count > 0)
 		return 0;
-	if (transport->lent)
+	if (transport->zcopies_ended)
 		due = RTE_MIN(due, transport->now + LENT_LOOK);
 	if (transport->outbox_count > 0 || !list_empty(&transport->ready))
 		due = transport->blocked ? RTE_MIN(due, transport->now + retry_delay(transport))
@@ -573,7 +573,7 @@ void transport_close(struct transport *transport)
 	transport_find_abandon(transport);
 	peers_end(transport);
 	frames_free(transport);
-	lease_await(transport);
+	zcopy_await(transport);
 	neighbours_free(transport->neighbours);
 	hints_free(&transport->hints);
 	peer_table_free(&transport->peers);

@@ -33,7 +33,7 @@
 
 struct transport;
 struct transport_counters; /* statistics.h */
-struct lease;
+struct zcopy;
 
 struct process {
 	uint32_t nid;
@@ -66,7 +66,7 @@ struct message {
 	uint32_t first_psn; /* frames that hold it */
 	uint32_t last_psn;
 	uint64_t framed;     /* bytes of data that have been put into frames */
-	struct lease *lease; /* frames refer to the data */
+	struct zcopy *zcopy; /* frames refer to the data */
 	/* a part of the memory was not there, and the message has ended at the peer with
 	 * TRANSPORT_FAULT; unless the peer had all of it when that part was to be sent again */
 	bool missing;

@@ -5,7 +5,7 @@
  *
  * Covers: lib/transport/transport.c, lib/transport/acknowledgement.c, lib/transport/assembly.c,
  * lib/transport/congestion.c, lib/transport/flight.c, lib/transport/incoming.c,
- * lib/transport/lease.c, lib/transport/outbox.c, lib/transport/outline.c,
+ * lib/transport/zcopy.c, lib/transport/outbox.c, lib/transport/outline.c,
  * lib/transport/recovery.c, lib/transport/timers.c.
  */
 #include <setjmp.h>
