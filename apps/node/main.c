@@ -71,7 +71,8 @@ static const char help_text[] =
 	"dpdk-telemetry.py answers /posternd/counters and /posternd/processes,FIRST. SIGTERM and\n"
 	"SIGINT end posternd.\n"
 	"\n"
-	"Exit codes: 0 ended by a signal; 1 it cannot have the device; 2 the options were wrong.\n";
+	"Exit codes: 0 ended by a signal; 1 the device cannot be opened; 2 the options were "
+	"wrong.\n";
 
 static const struct option long_options[] = {
 	{"iface", required_argument, NULL, 'i'},

@@ -49,7 +49,7 @@ static const struct option_row {
 		"message sizes: 8,64K or 1..4M (each power of two) or both (default 1..4M; 8 for "
 		"rate and with --depth, --peers or --faults)"},
 	{'w', ANY_SIDE, "window", "N",
-		"messages in flight before an answer is awaited (default 64; fewer for messages "
+		"messages in flight at a time (default 64; fewer for messages "
 		"over 256K); of a server: the largest window it serves"},
 	{'d', OF_CLIENT, "depth", "LIST",
 		"entries of the match list, at both ends, up to 64K: 1..64K is a sweep; for "
@@ -75,14 +75,14 @@ static const struct option_row {
 	{'u', OF_CLIENT, "warm-up", "SECONDS",
 		"time before each run that is not counted (default: a tenth of the run)"},
 	{'R', OF_CLIENT, "repeat", "N",
-		"divide each trial into so many runs; the median of a rate, and the lowest and "
-		"highest run of all figures "
-		"(default 1, 5 with --raw)"},
+		"divide each trial into N runs, and print the median of a rate, and the lowest and "
+		"highest run of each figure (default 1, 5 with --raw)"},
 	{'r', OF_CLIENT, "raw", NULL,
-		"alternate with bare frames on the same port and cores, and print the ratio"},
+		"measure frames without Portals on the same port and cores in turns, and print the "
+		"ratio"},
 	{'C', ANY_SIDE, "cores", "LIST",
-		"CPUs: of the application's thread, then of the poll thread of each interface; "
-		"0,1 is one for either"},
+		"CPUs, such as 0,1: first that of the application's thread, then that of the "
+		"polling thread of each interface"},
 	{'b', ANY_SIDE, "poll", NULL,
 		"poll for events in a loop: fastest if each thread has a core"},
 	{'j', OF_CLIENT, "json", NULL, "one JSON object on standard output instead of tables"},
@@ -127,10 +127,9 @@ static const char help_before[] =
 	"  counted-rate       small puts per second that are counted, without events\n"
 	"  put-latency        round trip of a put that is acknowledged\n"
 	"  put-bandwidth      bytes per second of puts that are acknowledged\n"
-	"triggered-latency and counted-rate use lists without matching, unless --depth gives lists "
-	"a length. A process has\n"
-	"at most two interfaces of Portals 4, so --peers needs servers named by --peer, and\n"
-	"--pairs is at most 2, also with --peer.\n"
+	"triggered-latency and counted-rate use lists without matching, unless --depth gives\n"
+	"lists a length. A process has at most two interfaces of Portals 4, so --peers needs\n"
+	"servers named by --peer, and --pairs is at most 2, also with --peer.\n"
 	"With --library mx latency, rate and bandwidth, of messages, and also:\n"
 	"  unexpected-rate    small messages per second without a posted receive\n"
 	"  overlap-send       part of a message's time that passes while its sender computes and\n"

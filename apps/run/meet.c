@@ -213,14 +213,17 @@ void meet_close(void)
 
 /* --- the others' end */
 
-static int connect_once(const char *address)
+/* *why: why there is no connection. */
+static int connect_once(const char *address, const char **why)
 {
 	struct addrinfo *found = address_find(address, false);
 	int one = -1;
 
+	*why = "that host is not known here";
 	for (const struct addrinfo *at = found; at && one < 0; at = at->ai_next) {
 		one = socket(at->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
 		if (one >= 0 && connect(one, at->ai_addr, at->ai_addrlen) != 0) {
+			*why = strerror(errno);
 			close(one);
 			one = -1;
 		}
@@ -253,18 +256,19 @@ static bool rank_say(int socket, const char *address, unsigned rank, unsigned si
 int meet_connect(const char *address, unsigned rank, unsigned size)
 {
 	const struct timespec nap = {.tv_nsec = RETRY_TIME * 1000000};
+	const char *why = "";
 	int one = -1;
 
 	for (unsigned n = 0; n < MEET_TIME / RETRY_TIME; n++) {
-		one = connect_once(address);
+		one = connect_once(address, &why);
 		if (one >= 0)
 			break;
 		nanosleep(&nap, NULL);
 	}
 	if (one < 0) {
-		job_tell("rank %u has not reached rank 0 at %s within %u s: start postern-run "
-			 "--meet %s --rank 0 on that host",
-			rank, address, MEET_TIME / 1000, address);
+		job_tell("rank %u has not reached rank 0 at %s within %u s: %s: start postern-run "
+			 "--meet %s --rank 0 on that host, whose name or address all ranks know",
+			rank, address, MEET_TIME / 1000, why, address);
 		return -1;
 	}
 	socket_prepare(one);
