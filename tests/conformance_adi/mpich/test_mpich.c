@@ -190,24 +190,31 @@ static int is_filled(const char *data, int bytes, int seed)
 	return 1;
 }
 
-/* T1: nothing is lost by calls without Free. */
+/* T1: nothing is lost by calls without Free: then each thousand of them would leave 32 KB at least.
+ * Memory that the library makes once, when this rank or another one has had no CPU for a while, is
+ * not lost. */
 static void unfreed(void)
 {
 	char byte = 1, got;
 	MPI_Status status;
-	size_t used = 0;
+	size_t used = 0, least = (size_t)-1;
 	int i;
 
-	for (i = 0; i < 3000; i++) {
+	for (i = 1; i <= 5000; i++) {
 		MPIR_SHANDLE never;
 
-		if (i == 1000)
-			used = mallinfo2().uordblks;
 		send_init(&never, other, 1, &byte, 1, 0);
 		Send(&byte, 1, other, 1, 0);
 		CHECK(Recv(&got, 1, other, 1, &status) == 0 && got == byte);
+		if (i % 1000 == 0) {
+			size_t now = mallinfo2().uordblks, more = now > used ? now - used : 0;
+
+			if (i > 1000 && more < least)
+				least = more;
+			used = now;
+		}
 	}
-	CHECK(mallinfo2().uordblks <= used + 4096);
+	CHECK(least <= 4096);
 }
 
 /* T2: Bsend. The handle is copied between Alloc and Post, and both are freed. */
