@@ -215,11 +215,18 @@ static void letter_start(struct messages *messages, uint32_t peer, const struct 
 	submission_letter(&messages->visit.interface->submission, &letter, data);
 }
 
+/* M6. May one more message to a peer be under way? It has as many as are left for others, so a peer
+ * that answers nothing leaves some to all. */
+static bool flight_has_place(const struct messages *messages, const struct peer *to)
+{
+	return messages->flying + to->flying < SENDS_MAX;
+}
+
 bool messages_inject(struct messages *messages, uint32_t peer, const struct send_wish *wish)
 {
 	struct peer *to = &messages->peers[peer];
 
-	if (to->failed || to->blocked || !to->joined || messages->flying >= SENDS_MAX ||
+	if (to->failed || to->blocked || !to->joined || !flight_has_place(messages, to) ||
 		needs_answer(messages, peer, wish) ||
 		front_visit(messages->options.front, &messages->visit, messages->handle,
 			HANDLE_INTERFACE, -1) != 0)
@@ -321,7 +328,7 @@ static bool send_start(struct messages *messages, struct transfer *message)
 	const struct peer *peer = &messages->peers[message->peer];
 	const struct send_wish wish = wish_of(message);
 
-	if (!peer->joined || messages->flying >= SENDS_MAX ||
+	if (!peer->joined || !flight_has_place(messages, peer) ||
 		share_used(peer) >= (int64_t)peer->share)
 		return false;
 	if (!needs_answer(messages, message->peer, &wish)) {

@@ -860,6 +860,31 @@ static void a_peer_that_sends_anything_harms_nobody_else(void **state)
 	assert_true(results[TRANSFER_DONE] > 50 && results[TRANSFER_CUT] > 50);
 }
 
+/* M6. It has said that it keeps more than anybody sends. */
+static void a_peer_that_answers_nothing_leaves_room_for_messages_to_others(void **state)
+{
+	static struct letter out[SENDS_MAX], other;
+	static char sent[EAGER + 1];
+	const char *fault = getenv("TEST_FAULT");
+
+	(void)state;
+	setenv("TEST_FAULT", "drop=1", 1);
+	ends_open(0, 1 << 16);
+	hostile = true;
+	ends[0]->peers[1].share = UINT32_MAX;
+	for (unsigned i = 0; i < SENDS_MAX; i++)
+		send(&out[i], 0, 1, sent, sizeof(sent), false);
+	assert_true(ends[0]->flying <= SENDS_MAX / 2);
+	messages_send(ends[0], &other.message, 0, 1, sent, sizeof(sent), false);
+	assert_true(other.message.posted);
+	teardown(state);
+	hostile = false;
+	if (fault)
+		setenv("TEST_FAULT", fault, 1);
+	else
+		unsetenv("TEST_FAULT");
+}
+
 /* M5. What a peer sends that minds no share is refused beyond it, and others go on as before. */
 static void a_peer_may_flood(void **state)
 {
@@ -1837,6 +1862,7 @@ int main(void)
 		TEST_OPEN(data_comes_from_its_sender_when_there_is_memory__without_a_call),
 		TEST_OPEN(short_messages_take_no_slot_of_longer_ones),
 		TEST_OPEN(a_peer_may_flood),
+		TEST_OPEN(a_peer_that_answers_nothing_leaves_room_for_messages_to_others),
 		TEST_OPEN(headers_that_a_peer_keeps_are_bounded_by_its_share),
 		TEST_OPEN(shares_that_are_used_up_grow_while_headers_are_left),
 		TEST_OPEN(random_messages_share_buffers_without_blocks),
