@@ -10,6 +10,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include <pmd-glue/kernel.h>
+
 #include "../json.h"
 #include "../parse.h"
 
@@ -185,6 +187,19 @@ static void interface_sort(struct doctor_interface *interface)
 	}
 }
 
+/* The kernel's files have an interface by its own name, not by an alternative one. */
+static void interface_name(struct doctor_interface *interface)
+{
+	char primary[KERNEL_NAME_ROOM], device[sizeof(interface->device)];
+
+	if (interface->kind != KIND_KERNEL && interface->kind != KIND_XDP &&
+		interface->kind != KIND_UDP)
+		return;
+	snprintf(device, sizeof(device), "%s", interface->device);
+	snprintf(interface->device, sizeof(interface->device), "%s",
+		kernel_primary(device, primary, sizeof(primary)));
+}
+
 /* PTL_IP, which the library has checked. */
 static uint32_t subnet_mask(const char *subnet)
 {
@@ -235,6 +250,8 @@ static void settings_read(struct doctor *doctor)
 		else
 			list_item(names, (unsigned)i, interface->name, sizeof(interface->name));
 		interface_sort(interface);
+		if (doctor->live)
+			interface_name(interface);
 		setting_item_read(settings, count, "PTL_MTU", (unsigned)i, item, sizeof(item));
 		interface->mtu = strtol(item, NULL, 10);
 		interface->gateway = setting_item_read(

@@ -188,7 +188,9 @@ static void permission_pci(struct doctor *doctor, const struct doctor_interface 
 
 static void permission_look(struct doctor *doctor, const struct doctor_interface *interface)
 {
-	if (host_exists(&doctor->host, "/run/postern/%s/posternd", interface->name)) {
+	const char *name = interface->kind == KIND_KERNEL ? interface->device : interface->name;
+
+	if (host_exists(&doctor->host, "/run/postern/%s/posternd", name)) {
 		doctor_find(doctor, LEVEL_OK, "posternd serves %s", interface->name);
 	} else if (interface->kind == KIND_PCI) {
 		permission_pci(doctor, interface);

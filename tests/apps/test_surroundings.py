@@ -173,6 +173,10 @@ class Interfaces(programs.Case):
             self.inside("link", "property", "add", "dev", "ptn0", "altname", name)
             process = self.receiver(name)
             self.expect_line(process, f"{name} is an alternative name of ptn0")
+            for port in (name, f"udp:{name}"):
+                done = subprocess.run(["ip", "netns", "exec", self.name, programs.program("postern-info"), "doctor"], check=False, text=True,
+                                      stdout=subprocess.PIPE, env=programs.environment(PTL_IFACE_NAME=port, XDG_RUNTIME_DIR=self.directory))
+                self.assertIn("link: ptn0 is up", done.stdout)
             self.end(process)
 
 
