@@ -105,7 +105,9 @@ static void ticker_start(struct endpoint *endpoint)
 	atomic_init(&endpoint->tick_pending, false);
 	code = pthread_create(&endpoint->ticker, NULL, ticker_run, endpoint);
 	if (code != 0)
-		complain("no thread can be started: %s.", strerror(code));
+		complain("no thread can be started: %s; end other programs, or raise the limits "
+			 "(ulimit -u, ulimit -v).",
+			strerror(code));
 }
 
 static void ticker_stop(struct endpoint *endpoint)

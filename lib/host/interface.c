@@ -3,6 +3,7 @@
 #include <host/interface.h>
 
 #include <assert.h>
+#include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -290,8 +291,10 @@ static enum answer interface_open_on(const struct front *front, unsigned number,
 	if (interface_open_engine(interface, device, limits) != 0) {
 		if (log_last_error()[0] == '\0') /* no function below has said more */
 			log_error("interface %u cannot be initialised because there is not enough "
-				  "memory for its tables; ask for smaller limits, or %s",
-				number, lack_memory());
+				  "memory for its tables: %s",
+				number,
+				lack_cure(ENOMEM, "ask for smaller limits, or end programs that "
+						  "use much memory"));
 		port_close(interface);
 		return ANSWER_NO_MEMORY;
 	}
@@ -406,9 +409,9 @@ static int space_open(struct interface *interface, const struct space_choice *ch
 	interface_resume(interface);
 	if (opened)
 		return 0;
-	log_error("there is not enough memory for the tables of interface %u: ask for smaller "
-		  "limits, or %s",
-		(unsigned)(interface - interfaces), lack_memory());
+	log_error("there is not enough memory for the tables of interface %u: %s",
+		(unsigned)(interface - interfaces),
+		lack_cure(ENOMEM, "ask for smaller limits, or end programs that use much memory"));
 	tables_close(interface);
 	return -1;
 }

@@ -2,6 +2,7 @@
 /* interface.c - network interfaces: PtlNIInit, PtlNIFini, and what can be asked of one. */
 #include <p4/interface.h>
 
+#include <errno.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -132,8 +133,10 @@ static int ni_open_space(struct ni *ni)
 	ni->backings = calloc(tables.regions, sizeof(*ni->backings));
 	if (!ni->backings) {
 		log_error("PtlNIInit failed because there is not enough memory for %u memory "
-			  "descriptors and entries: ask for smaller limits, or %s",
-			tables.regions, lack_memory());
+			  "descriptors and entries: %s",
+			tables.regions,
+			lack_cure(ENOMEM,
+				"ask for smaller limits, or end programs that use much memory"));
 		return PTL_NO_SPACE;
 	}
 	guard_start(); /* again each time: the program may have installed handlers */
