@@ -891,45 +891,6 @@ static void arp_receive(struct transport *transport, const void *bytes, const st
 		address_duplicate(transport, told.hardware);
 }
 
-/* Is it of a frame in flight to the peer, or of the question that it is asked? To forge this takes
- * the numbers of frames. */
-static bool refusal_fine(const struct transport *transport, const struct peer *peer,
-	const struct frame_header *quote)
-{
-	if (quote->source_nid != transport->options.self.nid ||
-		quote->source_pid != transport->options.self.pid ||
-		quote->source_incarnation != transport->options.incarnation)
-		return false;
-	if (frame_type(quote) == FRAME_ASK)
-		return address_asks(transport, peer, quote);
-	return frame_type(quote) == FRAME_DATA &&
-	       quote->destination_incarnation == peer->incarnation &&
-	       quote->stream == peer->tx_stream &&
-	       quote->psn - peer->tx_una < peer->tx_next - peer->tx_una;
-}
-
-/* The start of a frame that a host has refused, as the port was told. A refusal of a question that
- * went elsewhere than where the process was says nothing of its life. */
-static __rte_noinline void refusal_receive(
-	struct transport *transport, const uint8_t *bytes, const struct outer *outer)
-{
-	const struct frame_header *quote = (const void *)(bytes + outer->at);
-	struct peer *peer;
-
-	if (!transport->port->addressed || outer->length < sizeof(*quote)) {
-		COUNT(transport, dropped_foreign);
-		return;
-	}
-	acknowledgement_settle(transport);
-	peer = peer_table_find(&transport->peers,
-		(struct process){quote->destination_nid, quote->destination_pid});
-	if (!peer || !refusal_fine(transport, peer, quote))
-		return;
-	COUNT(transport, refusals_received);
-	if (peer->flight && memcmp(peer->address, outer->from, FRAME_ADDRESS_BYTES) == 0)
-		recovery_refused(transport, peer);
-}
-
 /* Finds the transport header. Returns false if the frame has none, or none for this process. */
 static inline bool outer_find(
 	struct transport *transport, const struct rte_mbuf *mbuf, bool looped, struct outer *outer)
@@ -948,7 +909,7 @@ static inline bool outer_find(
 	if (status == ENCAPSULATION_ARP)
 		arp_receive(transport, bytes, outer);
 	else if (status == ENCAPSULATION_REFUSED)
-		refusal_receive(transport, bytes, outer);
+		recovery_refusal(transport, bytes, outer);
 	else
 		outer_bad(transport, status);
 	return false;

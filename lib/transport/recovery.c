@@ -20,9 +20,12 @@
  */
 #include <transport/recovery.h>
 
+#include <string.h>
+
 #include <rte_common.h>
 
 #include <base/log.h>
+#include <transport/acknowledgement.h>
 #include <transport/address.h>
 #include <transport/congestion.h>
 #include <transport/flight.h>
@@ -207,6 +210,42 @@ void recovery_refused(struct transport *transport, struct peer *peer)
 		flight->refusals++;
 	address_doubt(transport, peer, NULL);
 	peer_wake(transport, peer, RTE_MIN(recovery_due(transport, peer), address_due(peer)));
+}
+
+/* Is it of a frame in flight to the peer, or of the question that it is asked? To forge this takes
+ * the numbers of frames. */
+static bool refusal_fine(const struct transport *transport, const struct peer *peer,
+	const struct frame_header *quote)
+{
+	if (quote->source_nid != transport->options.self.nid ||
+		quote->source_pid != transport->options.self.pid ||
+		quote->source_incarnation != transport->options.incarnation)
+		return false;
+	if (frame_type(quote) == FRAME_ASK)
+		return address_asks(transport, peer, quote);
+	return frame_type(quote) == FRAME_DATA &&
+	       quote->destination_incarnation == peer->incarnation &&
+	       quote->stream == peer->tx_stream &&
+	       quote->psn - peer->tx_una < peer->tx_next - peer->tx_una;
+}
+
+void recovery_refusal(struct transport *transport, const uint8_t *bytes, const struct outer *outer)
+{
+	const struct frame_header *quote = (const void *)(bytes + outer->at);
+	struct peer *peer;
+
+	if (!transport->port->addressed || outer->length < sizeof(*quote)) {
+		COUNT(transport, dropped_foreign);
+		return;
+	}
+	acknowledgement_settle(transport);
+	peer = peer_table_find(&transport->peers,
+		(struct process){quote->destination_nid, quote->destination_pid});
+	if (!peer || !refusal_fine(transport, peer, quote))
+		return;
+	COUNT(transport, refusals_received);
+	if (peer->flight && memcmp(peer->address, outer->from, FRAME_ADDRESS_BYTES) == 0)
+		recovery_refused(transport, peer);
 }
 
 void recovery_answered(struct transport *transport, struct peer *peer)

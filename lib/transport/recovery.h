@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+struct outer;
 struct peer;
 struct transport;
 
@@ -16,6 +17,9 @@ void recovery_detect(struct transport *transport, struct peer *peer);
 /* The peer's host has refused a frame in flight, or a timeout found that no process has the peer's
  * name. */
 void recovery_refused(struct transport *transport, struct peer *peer);
+/* The start of a frame that a host has refused, as the port was told. A refusal of a question that
+ * went elsewhere than where the process was says nothing of its life. */
+void recovery_refusal(struct transport *transport, const uint8_t *bytes, const struct outer *outer);
 /* The peer has answered a question. */
 void recovery_answered(struct transport *transport, struct peer *peer);
 /* When to look at it again. */
