@@ -242,3 +242,10 @@ bool nodes_find(const struct nodes *nodes, const union udp_name *name, uint32_t 
 		*node = found->node;
 	return found != NULL;
 }
+
+const char *udp_name_text(const union udp_name *name, char *text, socklen_t size)
+{
+	return name->any.sa_family == AF_INET6
+		       ? inet_ntop(AF_INET6, &name->ip6.sin6_addr, text, size)
+		       : inet_ntop(AF_INET, &name->ip4.sin_addr, text, size);
+}

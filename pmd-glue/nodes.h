@@ -59,4 +59,7 @@ static inline uint16_t udp_name_port(const union udp_name *name)
 	return ntohs(name->any.sa_family == AF_INET6 ? name->ip6.sin6_port : name->ip4.sin_port);
 }
 
+/* Its address as text, in `text`, which has INET6_ADDRSTRLEN bytes or more. */
+const char *udp_name_text(const union udp_name *name, char *text, socklen_t size);
+
 #endif

@@ -176,13 +176,6 @@ static bool udp_link(struct port *port)
 	return udp->up;
 }
 
-static const char *name_text(const union udp_name *name, char *text, socklen_t size)
-{
-	return name->any.sa_family == AF_INET6
-		       ? inet_ntop(AF_INET6, &name->ip6.sin6_addr, text, size)
-		       : inet_ntop(AF_INET, &name->ip4.sin_addr, text, size);
-}
-
 /* --- datagrams that did not arrive --- */
 
 /* The user is told once of each cause, with the first address. */
@@ -200,7 +193,7 @@ static void way_tell(struct udp *udp, const union udp_name *to, int error)
 
 	if (told(&udp->way_told))
 		return;
-	name_text(to, text, sizeof(text));
+	udp_name_text(to, text, sizeof(text));
 	log_warning("%s: %s cannot be reached: %s: does that host run, does ip route get %s find a "
 		    "way to it, and do firewalls let UDP ports %s pass?",
 		udp->port.name, text, strerror(error), text, setting_text(SETTING_UDP_PORTS));
@@ -211,7 +204,7 @@ static void loss_tell(struct udp *udp, const union udp_name *to, int error)
 {
 	char text[INET6_ADDRSTRLEN];
 
-	name_text(to, text, sizeof(text));
+	udp_name_text(to, text, sizeof(text));
 	if (error == ENETUNREACH || error == EHOSTUNREACH || error == ENETDOWN)
 		way_tell(udp, to, error);
 	else if (error == EPERM && !told(&udp->firewall_told))
@@ -482,7 +475,7 @@ static void node_narrows(struct udp *udp, const union udp_name *to)
 	log_warning(
 		"%s: the path to %s takes smaller frames than the interface, so frames are sent "
 		"in fragments, which is slow: set PTL_MTU to the path's MTU",
-		udp->port.name, name_text(to, text, sizeof(text)));
+		udp->port.name, udp_name_text(to, text, sizeof(text)));
 }
 
 /* The next message was refused. */
