@@ -239,14 +239,15 @@ static inline void outcome_fill(
 
 /* Tells a sender that asked for it. */
 static void letter_answer(struct space *space, struct process to, enum tier_verdict verdict,
-	uint64_t moved, uint64_t name)
+	const struct account *account, uint64_t name)
 {
 	const struct message_header answer = {
 		.kind = MESSAGE_STORED,
 		.space = space->number,
 		.detail = (uint16_t)verdict,
-		.value = verdict == TIER_OK ? moved : 0,
+		.value = verdict == TIER_OK ? account->moved : 0,
 		.operation = name,
+		.offset = share_answer(space, account->nid, account->value),
 	};
 
 	notice_send_late(space->engine, to, &answer);
@@ -269,8 +270,13 @@ static inline void letter_take(struct space *space, struct process from,
 	PROBE(place, from.nid, from.pid, map_place(&memory, 0), memory.length);
 	outcome_fill(outcome, meeting->process.nid, header);
 	letter_end(space, header->portal, outcome, verdict);
-	if (header->operation != 0)
-		letter_answer(space, from, verdict, memory.length, header->operation);
+	if (header->operation != 0) {
+		const struct account account = {.nid = meeting->process.nid,
+			.moved = memory.length,
+			.value = header->value};
+
+		letter_answer(space, from, verdict, &account, header->operation);
+	}
 }
 
 void letters_store(struct space *space, struct process from, const struct message_header *header,
@@ -312,8 +318,10 @@ void letters_store_begin(struct space *space, struct process from,
 	operation->region = NULL;
 	operation->remote = header->operation;
 	operation->receive = space->posted[meeting.slot].outcome;
-	operation->account = (struct account){
-		.nid = meeting.process.nid, .portal = header->portal, .moved = memory.length};
+	operation->account = (struct account){.nid = meeting.process.nid,
+		.portal = header->portal,
+		.moved = memory.length,
+		.value = header->value};
 	slot_leave(space, meeting.slot);
 	outcome_fill(operation->receive, meeting.process.nid, header);
 	tiers_arriving(space, meeting.process.nid, 1);
@@ -338,5 +346,5 @@ void letters_stored(struct engine *engine, struct operation *operation, enum tra
 	/* Freed first, so that the answer certainly has an operation: perhaps this one. */
 	operation_free(engine, operation);
 	if (name != 0 && verdict != TIER_UNDELIVERABLE)
-		letter_answer(space, to, verdict, account.moved, name);
+		letter_answer(space, to, verdict, &account, name);
 }

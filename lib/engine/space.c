@@ -98,6 +98,7 @@ bool engine_space_open(struct engine *engine, uint32_t number, const struct spac
 	space->two_sided = options->two_sided;
 	space->ranks = options->ranks;
 	space->kept_share = options->kept_share;
+	space->share_of = options->shares;
 	space->selves = options->selves;
 	space->life = options->life;
 	if (!lists_create(space)) {

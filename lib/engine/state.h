@@ -149,7 +149,7 @@ struct space {
 	uint32_t kept_share;            /* U4: of each rank at first; 0: there is none */
 	uint32_t ranks;                 /* of which messages may be kept, then */
 	uint32_t *kept_of;              /* messages, by rank, then */
-	uint32_t *share_of;             /* of each rank, then */
+	_Atomic uint32_t *share_of;     /* of each rank, then: engine.h, shares */
 	const _Atomic uint32_t *selves; /* engine.h */
 	struct source *sources;         /* U7: by Portal and rank */
 	uint32_t spare;                 /* headers that are in no share */

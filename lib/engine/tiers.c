@@ -436,9 +436,9 @@ static void store_answer(struct space *space, struct process to, uint16_t detail
 
 	if (space->two_sided) {
 		/* U4. No sender asks where in the memory of a receiver its message is. */
-		answer.offset = detail & MESSAGE_TIER && space->kept_share != 0
-					? space->share_of[account->nid]
-					: 0;
+		answer.offset = space->portals[account->portal].strangers
+					? 0
+					: share_answer(space, account->nid, account->value);
 		notice_send_late(space->engine, to, &answer);
 	} else {
 		notice_send(space->engine, to, &answer);

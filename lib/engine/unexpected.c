@@ -76,7 +76,7 @@ static void shares_init(struct space *space)
 {
 	const uint64_t shares = (uint64_t)space->kept_share * space->ranks;
 
-	for (uint32_t i = 0; i < space->ranks; i++)
+	for (uint32_t i = 0; space->kept_share != 0 && i < space->ranks; i++)
 		space->share_of[i] = space->kept_share;
 	if (space->kept_share != 0 && shares < space->segment->limits.unexpected)
 		space->spare = (uint32_t)(space->segment->limits.unexpected - shares);
@@ -90,14 +90,12 @@ bool unexpected_open(struct space *space)
 	space->copies = pages_map(copies_bytes(space));
 	space->kept_lists = calloc(limits->portals, sizeof(*space->kept_lists));
 	space->kept_of = calloc(space->ranks, sizeof(*space->kept_of));
-	space->share_of = calloc(space->ranks, sizeof(*space->share_of));
 	space->arriving_of = calloc(space->ranks, sizeof(*space->arriving_of));
 	space->sources = calloc((size_t)limits->portals * space->ranks, sizeof(*space->sources));
 	if (!kept_table_init(&space->kept, limits->unexpected, space->engine->secret) ||
 		!space->kept_lists || (!space->headers && limits->unexpected > 0) ||
 		(!space->copies && copies_bytes(space) > 0) ||
-		((!space->kept_of || !space->share_of || !space->arriving_of || !space->sources) &&
-			space->ranks > 0))
+		((!space->kept_of || !space->arriving_of || !space->sources) && space->ranks > 0))
 		return false;
 	shares_init(space);
 	for (uint32_t i = 0; i < limits->portals; i++)
@@ -120,7 +118,6 @@ void unexpected_close(struct space *space)
 		free(lent);
 	}
 	free(space->kept_of);
-	free(space->share_of);
 	free(space->arriving_of);
 	free(space->sources);
 }
@@ -157,30 +154,50 @@ static void source_settle(const struct space *space, uint32_t portal, uint32_t r
 		link_remove(&source->turn);
 }
 
+/* The poll core alone writes it. */
+static inline uint32_t share_now(const struct space *space, uint32_t rank)
+{
+	return atomic_load_explicit(&space->share_of[rank], memory_order_relaxed);
+}
+
 /* U4. */
 static bool rank_has_room(const struct space *space, uint32_t rank)
 {
 	return space->kept_share == 0 ||
-	       (rank < space->ranks && space->kept_of[rank] < space->share_of[rank]);
+	       (rank < space->ranks && space->kept_of[rank] < share_now(space, rank));
+}
+
+static void share_grow(struct space *space, uint32_t rank)
+{
+	const uint32_t share = share_now(space, rank);
+	const uint32_t more = space->spare / 2 < share ? space->spare / 2 : share;
+
+	atomic_store_explicit(&space->share_of[rank], share + more, memory_order_relaxed);
+	space->spare -= more;
 }
 
 /* A message of a rank's is kept. */
 static void rank_keep(struct space *space, uint32_t rank)
 {
-	uint32_t *share = &space->share_of[rank];
-	uint32_t more = space->spare / 2 < *share ? space->spare / 2 : *share;
-
 	space->kept_of[rank]++;
-	if (space->kept_of[rank] < *share / 2)
-		return;
-	*share += more;
-	space->spare -= more;
+	if (space->kept_of[rank] >= share_now(space, rank) / 2)
+		share_grow(space, rank);
+}
+
+uint64_t share_answer(struct space *space, uint32_t rank, uint64_t value)
+{
+	/* The front end's memory is not the space's any more when that closes. */
+	if (space->kept_share == 0 || rank >= space->ranks || space->closing)
+		return 0;
+	if (value & VALUE_SHORT && share_now(space, rank) <= space->spare / ASKERS)
+		share_grow(space, rank);
+	return share_now(space, rank);
 }
 
 void share_reset(struct space *space, uint32_t rank)
 {
-	space->spare += space->share_of[rank] - space->kept_share;
-	space->share_of[rank] = space->kept_share;
+	space->spare += share_now(space, rank) - space->kept_share;
+	atomic_store_explicit(&space->share_of[rank], space->kept_share, memory_order_relaxed);
 	for (uint32_t i = 0; i < space->segment->limits.portals; i++)
 		source_of(space, i, rank)->lost = false;
 }

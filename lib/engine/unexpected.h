@@ -18,9 +18,11 @@
  *     sender cannot take the headers of others. A share is kept_share at first. It is doubled when
  *     half of it is in use, as long as headers are left that are in no share, of which it gets half
  *     at most; so a rank has kept_share for certain, and more when it needs more, whatever the
- *     program does meanwhile. Shares and `spare` together are the table. In a space of two-sided
- *     messages the answer to a message that is kept tells its sender its share. What a share has
- *     got goes back when its rank gets another name.
+ *     program does meanwhile. In a space of two-sided messages it is doubled also when a message
+ *     says that its sender lacks credit (VALUE_SHORT), kept or not, unless the share is more than
+ *     one of ASKERS parts of `spare`: many ranks get some, and what is needed for messages that are
+ *     kept is left. There the answer to a message tells its sender its share. Shares and `spare`
+ *     together are the table. What a share has got goes back when its rank gets another name.
  * U5. A search for what is here passes over a header that is ARRIVING, and over later ones of the
  *     same process. So each process's messages are found in their order, and a process that never
  *     sends the rest of a message holds up its own alone.
@@ -42,6 +44,8 @@
 
 #include <engine/tiers.h>
 
+#define ASKERS 32 /* U4 */
+
 /* For a space with tiers; false: no memory. */
 bool unexpected_open(struct space *space);
 void unexpected_close(struct space *space);
@@ -53,6 +57,8 @@ static inline bool header_is_needed(const struct attachment *attachment)
 
 /* A rank is another process's now. */
 void share_reset(struct space *space, uint32_t rank);
+/* A message of a rank's has come, which is to be answered. Returns the rank's share. */
+uint64_t share_answer(struct space *space, uint32_t rank, uint64_t value);
 /* Is there a header for a message of a process? */
 bool header_has_room(const struct space *space, struct process process);
 /* The same for one to a region, or does it need none? */

@@ -391,6 +391,7 @@ static int space_open(struct interface *interface, const struct space_choice *ch
 		.two_sided = choice->two_sided,
 		.ranks = choice->ranks,
 		.kept_share = choice->kept_share,
+		.shares = choice->shares,
 		.selves = choice->selves,
 		.life = choice->lives ? interfaces[interface->first].incarnation : 0,
 		.interface = (uint32_t)(interface - interfaces),

@@ -274,8 +274,10 @@ void credit_post(struct messages *messages, struct peer *peer)
 
 bool credit_is_due(const struct messages *messages, const struct peer *peer)
 {
-	return peer->joined && !peer->failed &&
-	       peer->taken - peer->told >= (messages->share + 7) / 8;
+	const uint32_t share =
+		atomic_load_explicit(&messages->shares[peer->tell.peer], memory_order_relaxed);
+
+	return peer->joined && !peer->failed && peer->taken - peer->told >= (share + 7) / 8;
 }
 
 /* A message of a peer's that was kept, or not answered, has been taken. */
@@ -314,6 +316,16 @@ static void word_sent(struct messages *messages, struct tell *tell, const struct
 		peer_lose(messages, tell->peer, news->verdict);
 }
 
+/* M12. Little credit has been used up, so a message wants an answer, which may bring more. */
+static void credit_heard(struct peer *peer, uint64_t credited)
+{
+	peer->credited = credited;
+	if (peer->share >= SHARE_ENOUGH || peer->share == peer->asked)
+		return;
+	peer->asked = peer->share;
+	peer->unanswered = 0;
+}
+
 static void word_heard(struct messages *messages, const struct news *news)
 {
 	uint64_t word = news->value & ((UINT64_C(1) << MESSAGES_WORD) - 1);
@@ -324,7 +336,7 @@ static void word_heard(struct messages *messages, const struct news *news)
 			messages->options.told(messages->options.owner, news->peer, word);
 	} else if (news->value >> MESSAGES_WORD == WORD_CREDIT && word > peer->credited &&
 		   word <= peer->kept + peer->flying) {
-		peer->credited = word;
+		credit_heard(peer, word);
 	}
 }
 
@@ -830,6 +842,7 @@ static enum answer space_open(struct messages *messages)
 		.ranked = true,
 		.two_sided = true,
 		.ranks = options->count,
+		.shares = messages->shares,
 		.selves = messages->selves,
 		.kept_share = (uint32_t)messages->share};
 	const struct segment_limits limits = {
@@ -868,7 +881,10 @@ enum answer messages_open(const struct messages_options *options, struct message
 	if (!messages)
 		return ANSWER_NO_MEMORY;
 	messages->selves = calloc(options->count, sizeof(*messages->selves));
-	if (!messages->selves) {
+	messages->shares = calloc(options->count, sizeof(*messages->shares));
+	if (!messages->selves || !messages->shares) {
+		free(messages->selves);
+		free(messages->shares);
 		free(messages);
 		return ANSWER_NO_MEMORY;
 	}
@@ -925,5 +941,6 @@ void messages_close(struct messages *messages)
 		}
 	free(messages->map);
 	free(messages->selves);
+	free(messages->shares);
 	free(messages);
 }

@@ -28,13 +28,13 @@
  *     fetches into it (unexpected.h, U7) is out of its sender's slot, as if it had come there at
  *     first: so a program that makes no more calls stops nobody as long as there is memory.
  * M5. A sender has at most a share of headers kept at a peer, counting messages whose ACK is not
- *     here yet. The receiver tells how many it has taken after each eighth of a least share. What
- *     has no share, no slot or no entry waits at the sender, in order. All shares together fit into
- *     the table of kept headers, so nothing is dropped; the receiver refuses what a peer sends
- *     beyond its share. Both ends begin with the least share. The receiver's poll core makes it
- *     larger when half of it is in use and spare headers are left, and the ACK of a message that
- *     was kept says how large it is: so a program that makes no calls stops nobody as long as there
- *     is memory.
+ *     here yet. The receiver tells how many it has taken after each eighth of the share. What has
+ *     no share, no slot or no entry waits at the sender, in order. All shares together fit into the
+ *     table of kept headers, so nothing is dropped; the receiver refuses what a peer sends beyond
+ *     its share. Both ends begin with the least share. The receiver's poll core makes it larger
+ *     when spare headers are left, and half of it is in use or a sender says that it lacks credit
+ *     (engine/unexpected.h, U4). The ACK of a message says how large it is: so a program that makes
+ *     no calls stops nobody as long as there is memory.
  * M6. A message that was placed, and an ACK, is told by an outcome (engine/outcome.h), all else by
  *     an event. No event is lost: receives linked and fetches are bounded by RECEIVES_MAX and
  *     SENDS_MAX, messages of receives for many (M11) by PARTS_MAX, and the Portal that peers fetch
@@ -74,8 +74,11 @@
  *     use. It counts as kept until the receiver tells that it has taken it, also if it was placed.
  *     The receiver keeps its data with the header when blocks are full. What goes beyond is
  *     answered, so a program that makes no calls stops nobody: three quarters of a share, of which
- *     the receiver may owe a quarter, still make it larger. A refusal is told without being asked
+ *     the receiver may owe an eighth, still make it larger. A refusal is told without being asked
  *     for. Such a message has no slot: it is the poll core's when it was sent (engine/letters.h).
+ *     A sender that hears of credit, and has less than SHARE_ENOUGH, lets the next message ask for
+ *     more, unless it has asked with that share before: with a larger one the receiver has to tell
+ *     of credit less often.
  */
 #ifndef MESSAGES_MESSAGES_H
 #define MESSAGES_MESSAGES_H

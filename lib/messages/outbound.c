@@ -149,12 +149,33 @@ static void send_settle(
 	messages_finish(messages, message, result);
 }
 
+/* How many of a peer's headers messages may be in, as far as it is known here. */
+static int64_t share_used(const struct peer *peer)
+{
+	return (int64_t)(peer->flying + peer->kept - peer->credited);
+}
+
+/* M12. May a message be sent only with an answer, or not at all, for lack of credit? */
+static bool credit_is_short(const struct peer *to)
+{
+	return share_used(to) >= (int64_t)to->unanswered;
+}
+
+void share_heard(struct peer *peer, uint64_t share)
+{
+	peer->share = share;
+	peer->unanswered = share < UNANSWERED_LEAST ? 0 : share / 4;
+}
+
 static void store_post(struct messages *messages, struct transfer *message, uint64_t value,
 	const void *data, const void *item)
 {
+	struct peer *to = &messages->peers[message->peer];
+	const bool is_short = credit_is_short(to);
 	struct move move = {.portal = class_portal(message->class),
 		.match_bits = message->bits,
-		.value = value | (message->marked ? VALUE_MARKED : 0),
+		.value =
+			value | (message->marked ? VALUE_MARKED : 0) | (is_short ? VALUE_SHORT : 0),
 		.offset = message->data};
 	struct rma_line line = {.local = (uintptr_t)data,
 		.length = message->length,
@@ -162,15 +183,11 @@ static void store_post(struct messages *messages, struct transfer *message, uint
 		.message = MESSAGE_STORE,
 		.want = WANT_OUTCOME};
 
-	messages->peers[message->peer].flying++;
+	if (is_short) /* one asks (credit_heard()) */
+		share_heard(to, to->share);
+	to->flying++;
 	messages->flying++;
 	message_rma(messages, message, &move, &line);
-}
-
-/* How many of a peer's headers messages may be in, as far as it is known here. */
-static int64_t share_used(const struct peer *peer)
-{
-	return (int64_t)(peer->flying + peer->kept - peer->credited);
 }
 
 static uint64_t wish_length(const struct send_wish *wish)
@@ -186,8 +203,7 @@ static bool needs_answer(
 	const uint64_t length = wish_length(wish);
 
 	return wish->synchronous || wish->late || messages->options.late || length > COPIED_MAX ||
-	       length > messages->options.eager || messages->share < UNANSWERED_LEAST ||
-	       share_used(to) >= (int64_t)(to->share / 4) || trace_wanted();
+	       length > messages->options.eager || credit_is_short(to) || trace_wanted();
 }
 
 /* M12 */
@@ -299,7 +315,7 @@ static bool long_start(struct messages *messages, struct transfer *message)
 		!entry_append(messages, &wish, &message->entry, &message->generation))
 		return false;
 	list_append(&messages->peers[message->peer].begun, &message->link);
-	messages->names = name == NAME_CHUNK - 1 ? 1 : name + 1;
+	messages->names = name == NAMES - 1 ? 1 : name + 1;
 	messages->pending++;
 	message->posted = true;
 	message->acknowledged = message->kept = message->fetched = false;
@@ -343,7 +359,7 @@ static bool send_start(struct messages *messages, struct transfer *message)
 /* M12. A program that only sends makes no call that hears of credit. */
 static void credit_look(struct messages *messages, const struct peer *to)
 {
-	if (share_used(to) >= (int64_t)(to->share / 4) && queue_has_news(&messages->queue))
+	if (credit_is_short(to) && queue_has_news(&messages->queue))
 		events_run(messages);
 }
 
@@ -518,11 +534,11 @@ static enum transfer_result acknowledged(struct messages *messages, uint32_t pee
 		peer_lose(messages, peer, outcome->verdict);
 		return TRANSFER_FAILED;
 	}
+	if (outcome->offset > to->share && outcome->offset <= UINT32_MAX)
+		share_heard(to, outcome->offset);
 	if (outcome->tier == 0)
 		return TRANSFER_DONE;
 	to->kept++;
-	if (outcome->offset > to->share && outcome->offset <= UINT32_MAX)
-		to->share = outcome->offset;
 	*fetches = synchronous || outcome->moved < length;
 	if (!*fetches || fetched || !to->failed)
 		return TRANSFER_DONE;

@@ -75,9 +75,9 @@ void peer_reset(struct messages *messages, uint32_t index, uint32_t uses)
 		.tell = {.kind = ITEM_TELL, .peer = index},
 		.alive = {.kind = ITEM_TELL, .peer = index},
 		.self = messages->options.self,
-		.share = messages->share,
 		.joined = messages->options.peers != NULL,
 		.uses = uses};
+	share_heard(peer, messages->share);
 	list_init(&peer->waiting);
 	list_init(&peer->begun);
 	atomic_store_explicit(&messages->selves[index], peer->joined ? peer->self : RANK_NONE,

@@ -20,8 +20,10 @@
 #define CHUNK_SLOTS  64
 #define CHUNKS_MAX   16 /* of a peer and a size of slots */
 #define SLOT_SMALL   256
-/* M12: of the least share. With a smaller one the words for credit cost more than the answers. */
+/* M12: of a share. With a smaller one the words for credit cost more than the answers; with the
+ * other one they cost nothing to speak of. */
 #define UNANSWERED_LEAST 32
+#define SHARE_ENOUGH     4096
 #define BLOCK_BYTES      (UINT64_C(1) << 20)
 #define BLOCKS_LINKED    1024 /* at a time, at most */
 
@@ -86,6 +88,8 @@ struct peer {
 	uint64_t kept;            /* messages that the peer has kept, or not answered, ever */
 	uint64_t credited;        /* of them, taken: says the peer */
 	uint64_t share;           /* of headers, at the peer (M5) */
+	uint64_t unanswered;      /* M12: so much of it may be in use for a message that asks not */
+	uint64_t asked;           /* for more than this share, last */
 	uint64_t taken;           /* such messages of the peer's that were taken here, ever */
 	uint64_t told;            /* of them, that the peer knows of */
 	struct chunk *chunks;     /* newest first */
@@ -176,6 +180,7 @@ struct messages {
 	uint8_t greeted;          /* ITEM_GREETED */
 	/* by peer: `self`, for the poll core; RANK_NONE: it is not known */
 	_Atomic uint32_t *selves;
+	_Atomic uint32_t *shares; /* by peer: of headers, here; the poll core writes them (M5) */
 	struct process *map; /* of peers that come, then their names; the poll core reads both */
 	uint32_t known;      /* of them */
 	struct peer *retired, **retired_end; /* their numbers are free */
@@ -267,6 +272,8 @@ void sends_abandon(struct messages *messages, struct peer *peer);
 void chunks_retire(struct messages *messages);
 /* Is nothing under way that was sent to a peer which failed? */
 bool sends_ended(const struct peer *peer);
+/* M5. How many headers a peer grants. */
+void share_heard(struct peer *peer, uint64_t share);
 /* M12. A message that needed no answer was not delivered. */
 void dispatch_lost(struct messages *messages, struct peer *peer);
 /* How many messages that need no answer are under way. */

@@ -159,7 +159,7 @@ static void peer_check(const struct member *member, uint32_t rank)
 		wrong(member, "a peer's share", peer->share, messages->share);
 	if (peer->told > peer->taken ||
 		(!peer->failed && peer->joined && !peer->tell.busy &&
-			peer->taken - peer->told >= (messages->share + 7) / 8))
+			peer->taken - peer->told >= (messages->shares[rank] + 7) / 8))
 		wrong(member, "messages taken, and not told", peer->taken - peer->told, 0);
 	if (account->name == messages_name(messages, rank) && peer->taken > account->taken)
 		wrong(member, "messages of a peer taken", peer->taken, account->taken);

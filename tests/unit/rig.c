@@ -515,6 +515,7 @@ struct message_header rig_get_header(uint64_t length)
 static struct rig *space_make(
 	struct rig *rig, struct space_options options, uint32_t unexpected, uint64_t *queue)
 {
+	static _Atomic uint32_t shares[RIG_RANKS];
 	struct segment_limits limits = rig_limits;
 	struct rig *space = calloc(1, sizeof(*space));
 	size_t fixed, size;
@@ -538,6 +539,7 @@ static struct rig *space_make(
 	segment_init(space->segment, &limits, 200);
 	options.kind = SPACE_TIERS;
 	options.ranks = options.ranked ? RIG_RANKS : 0;
+	options.shares = shares;
 	options.segment = space->segment;
 	options.interface = RIG_INTERFACE + 1;
 	options.uid = RIG_UID;
