@@ -34,8 +34,6 @@
 #define CONTEXT_BITS 17
 #define RANKS_MAX    (1u << RANK_BITS)
 #define ADI_SPACE    1
-#define HEADERS      (UINT32_C(1) << 19)
-#define MEMORY       (UINT64_C(16) << 20)
 #define EAGER        4096
 #define LOOKS        128               /* in vain in a row, after which a program only waits, */
 #define LOOK_PAUSE   (5 * MICROSECOND) /* unless it computes for so long in between */
@@ -385,7 +383,7 @@ static enum answer interface_make(struct process *self, uint64_t *handle)
 
 static bool messages_make(uint64_t interface)
 {
-	const struct messages_options wanted = {
+	struct messages_options wanted = {
 		.front = &front,
 		.interface = interface,
 		.space = ADI_SPACE,
@@ -393,14 +391,13 @@ static bool messages_make(uint64_t interface)
 		.count = adi.job.size,
 		.self = adi.job.rank,
 		.eager = (uint32_t)bytes_wanted("PTL_ADI_EAGER", EAGER, 1, MESSAGES_EAGER_MAX),
-		.memory = bytes_wanted("PTL_ADI_MEMORY", MEMORY, 0, UINT64_C(1) << 40),
-		.headers = HEADERS,
-		.spare = HEADERS + MESSAGES_SPARE,
+		.memory = bytes_wanted("PTL_ADI_MEMORY", MESSAGES_MEMORY, 0, UINT64_C(1) << 40),
 		.done = operation_done,
 		.told = word_told,
 		.failed = peer_failed,
 	};
 
+	messages_divide(&wanted);
 	return messages_open(&wanted, &adi.messages) == ANSWER_OK;
 }
 

@@ -47,6 +47,10 @@ enum tier_verdict {
 	TIER_SILENT = 15 /* the entry wants nothing told to the initiator; of no event */
 };
 
+/* What a kept message takes of memory beside its data in an entry: its place in the lists, which
+ * may be in all of their views, its header, and a copy of short data (unexpected.h, U6). */
+#define KEPT_BYTES 448
+
 /* The word EVENT_REGION of an event's slot. EVENT_START, EVENT_USER, EVENT_VALUE and the words
  * EVENT_INITIATOR to EVENT_OFFSET are as always; the others mean nothing. */
 #define TIER_LENT            2 /* in place of a list: `start` is in a struct lent (state.h) */

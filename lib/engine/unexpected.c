@@ -2,6 +2,7 @@
 /* unexpected.c - see unexpected.h. */
 #include <engine/unexpected.h>
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -35,6 +36,12 @@ struct header {
 	struct taker taker; /* CLAIMED */
 	struct link apart;  /* U7: in its source's list */
 };
+
+/* In a view a message has two places of a table, and the table may have become twice as large. */
+static_assert(sizeof(struct kept) + sizeof(struct header) + COPIED_MAX +
+			      KEPT_VIEWS * 2 * sizeof(uint32_t) <=
+		      KEPT_BYTES,
+	"so much is counted for each");
 
 /* U7. A rank whose messages to a Portal are kept without their data. */
 struct source {

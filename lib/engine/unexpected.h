@@ -22,7 +22,9 @@
  *     says that its sender lacks credit (VALUE_SHORT), kept or not, unless the share is more than
  *     one of ASKERS parts of `spare`: many ranks get some, and what is needed for messages that are
  *     kept is left. There the answer to a message tells its sender its share. Shares and `spare`
- *     together are the table. What a share has got goes back when its rank gets another name.
+ *     together are the table, whose headers have KEPT_BYTES each: what ranks were granted and what
+ *     is kept of them never take more memory than that. What a share has got goes back when its
+ *     rank gets another name.
  * U5. A search for what is here passes over a header that is ARRIVING, and over later ones of the
  *     same process. So each process's messages are found in their order, and a process that never
  *     sends the rest of a message holds up its own alone.

@@ -20,10 +20,7 @@
 #define PIDS           (UINT32_C(1) << 24)
 #define PID_TRIES      64
 #define EAGER          32768
-#define KEPT_SHARE                                                                                 \
-	4096 /* messages of a peer that nobody has asked for; memory is used as they come */
-#define LEAST      64 /* FI_OPT_MIN_MULTI_RECV, if the program does not set it */
-#define KEPT_BYTES (UINT64_C(16) << 20)
+#define LEAST          64 /* FI_OPT_MIN_MULTI_RECV, if the program does not set it */
 
 void endpoint_progress(struct endpoint *endpoint)
 {
@@ -195,16 +192,14 @@ static enum answer interface_make(struct endpoint *endpoint)
 
 static enum answer messages_make(struct endpoint *endpoint)
 {
-	const struct messages_options options = {
+	struct messages_options options = {
 		.front = &fi_front,
 		.interface = endpoint->interface,
 		.space = MESSAGES_SPACE,
 		.classes = 2,
 		.count = endpoint->peers_max,
 		.eager = EAGER,
-		.memory = KEPT_BYTES,
-		.headers = endpoint->peers_max * KEPT_SHARE,
-		.spare = MESSAGES_SPARE,
+		.memory = MESSAGES_MEMORY,
 		.owner = endpoint,
 		.done = message_done,
 		.part = message_part,
@@ -213,6 +208,7 @@ static enum answer messages_make(struct endpoint *endpoint)
 		.answered = peer_answered,
 	};
 
+	messages_divide(&options);
 	return messages_open(&options, &endpoint->messages);
 }
 

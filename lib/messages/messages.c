@@ -871,6 +871,43 @@ static enum answer space_open(struct messages *messages)
 	return answer;
 }
 
+/* What so many headers leave of the memory. */
+static uint64_t memory_left(const struct messages_options *options, uint64_t headers)
+{
+	const uint64_t used = headers * KEPT_BYTES;
+
+	return used < options->memory ? options->memory - used : 0;
+}
+
+void messages_divide(struct messages_options *options)
+{
+	uint32_t first = SHARE_FIRST, spare = SPARE_MOST;
+	uint64_t left;
+
+	/* Ranks that have the same list reckon the same, whatever their memory. */
+	if (options->peers && options->count > SHARES_FIRST / SHARE_FIRST)
+		first = options->count < SHARES_FIRST ? SHARES_FIRST / options->count : 1;
+	options->headers = first * options->count;
+	left = memory_left(options, options->headers);
+	if (left / 2 / KEPT_BYTES < spare)
+		spare = (uint32_t)(left / 2 / KEPT_BYTES);
+	options->spare = spare;
+}
+
+/* What headers leave is for blocks. */
+static void blocks_plan(struct messages *messages)
+{
+	struct messages_options *options = &messages->options;
+	const uint64_t bytes = memory_left(options, (uint64_t)options->headers + options->spare);
+
+	if (options->block == 0) {
+		options->block = bytes / BLOCKS > BLOCK_BYTES ? bytes / BLOCKS : BLOCK_BYTES;
+		if (options->block > bytes && bytes >= options->eager)
+			options->block = bytes;
+	}
+	messages->blocks_max = (uint32_t)(bytes / options->block);
+}
+
 enum answer messages_open(const struct messages_options *options, struct messages **opened)
 {
 	struct messages *messages =
@@ -895,9 +932,7 @@ enum answer messages_open(const struct messages_options *options, struct message
 	messages->greeted = ITEM_GREETED;
 	messages->whisper.kind = ITEM_TELL;
 	messages->share = options->headers / options->count;
-	if (messages->options.block == 0)
-		messages->options.block = BLOCK_BYTES;
-	messages->blocks_max = (uint32_t)(options->memory / messages->options.block);
+	blocks_plan(messages);
 	messages->names = 1;
 	for (unsigned i = 0; i < CLASSES; i++)
 		list_init(&messages->waiting[i]);

@@ -34,7 +34,9 @@
  *     its share. Both ends begin with the least share. The receiver's poll core makes it larger
  *     when spare headers are left, and half of it is in use or a sender says that it lacks credit
  *     (engine/unexpected.h, U4). The ACK of a message says how large it is: so a program that makes
- *     no calls stops nobody as long as there is memory.
+ *     no calls stops nobody as long as there is memory. Headers, with the short data that they may
+ *     have (M12), and blocks together are options.memory: what peers were granted, and what is kept
+ *     of them with its data, never take more.
  * M6. A message that was placed, and an ACK, is told by an outcome (engine/outcome.h), all else by
  *     an event. No event is lost: receives linked and fetches are bounded by RECEIVES_MAX and
  *     SENDS_MAX, messages of receives for many (M11) by PARTS_MAX, and the Portal that peers fetch
@@ -244,13 +246,16 @@ struct messages_options {
 	/* stays as it is until messages_close(); NULL: peers come, at most `count` */
 	const struct process *peers;
 	uint32_t count;
-	uint32_t self;   /* index of this process among them */
-	bool late;       /* a message that is copied is done when it was delivered */
-	uint32_t eager;  /* bytes of a message that is copied, 1 to MESSAGES_EAGER_MAX */
-	uint64_t memory; /* bytes for blocks */
-	uint64_t block;  /* of each of them, `eager` at least; 0: as usual */
-	/* of kept messages: so many in equal shares of peers, and so many more for shares that are
-	 * used up (M5); memory is used as messages come */
+	uint32_t self;  /* index of this process among them */
+	bool late;      /* a message that is copied is done when it was delivered */
+	uint32_t eager; /* bytes of a message that is copied, 1 to MESSAGES_EAGER_MAX */
+	/* Bytes for all that is kept, which are used as messages come: blocks have what the headers
+	 * leave. The least shares are there also if they need more. What was shown is not kept any
+	 * more, and has at most as much as blocks have. */
+	uint64_t memory;
+	uint64_t block; /* of each block, `eager` at least; 0: as usual */
+	/* of kept messages, KEPT_BYTES each: so many in equal shares of peers, and so many more for
+	 * shares that are used up (M5). Both ends of a peer have the same least share. */
 	uint32_t headers, spare;
 	void *owner;
 	void (*done)(void *owner, struct transfer *message);
@@ -267,10 +272,12 @@ struct messages_options {
 };
 
 #define MESSAGES_EAGER_MAX 65536
-#define MESSAGES_SPARE     (UINT32_C(1) << 18) /* headers: some 80 MB, once all are in use */
-#define MESSAGES_WORD      56                  /* bits of a word that can be told */
+#define MESSAGES_MEMORY    (UINT64_C(128) << 20) /* usually; it is used as messages come */
+#define MESSAGES_WORD      56                    /* bits of a word that can be told */
 #define PEER_ANY           UINT32_MAX
 
+/* Says how many headers: a least share of each peer, and half of what these leave of memory. */
+void messages_divide(struct messages_options *options);
 /* OK, NO_MEMORY, FAILED. Peers may send when messages_open() has returned at both ends. */
 enum answer messages_open(const struct messages_options *options, struct messages **opened);
 /* Forgets what is under way; the space closes. */

@@ -291,7 +291,8 @@ static bool unseen(struct messages *messages)
 
 bool shown_is_full(const struct messages *messages)
 {
-	return messages->seen_bytes > messages->options.memory || messages->seen_count >= SEEN_MAX;
+	return messages->seen_bytes > (uint64_t)messages->blocks_max * messages->options.block ||
+	       messages->seen_count >= SEEN_MAX;
 }
 
 struct unexpected *messages_show(struct messages *messages, uint64_t least)

@@ -24,8 +24,14 @@
  * other one they cost nothing to speak of. */
 #define UNANSWERED_LEAST 32
 #define SHARE_ENOUGH     4096
-#define BLOCK_BYTES      (UINT64_C(1) << 20)
-#define BLOCKS_LINKED    1024 /* at a time, at most */
+#define BLOCK_BYTES      (UINT64_C(1) << 20) /* at least, */
+#define BLOCKS           16                  /* or as much as makes so many */
+/* M5. Of a peer at first. Where ranks are so many that all of them together would have more than
+ * the other number, they have that together; one each at least. */
+#define SHARE_FIRST   64
+#define SHARES_FIRST  (UINT32_C(1) << 16)
+#define SPARE_MOST    (UINT32_C(1) << 20)
+#define BLOCKS_LINKED 1024 /* at a time, at most */
 
 enum { PORTAL_MATCH, PORTAL_SIDE = FETCH_PORTAL, PORTAL_GREETINGS, PORTAL_SECOND, PORTALS };
 #define CLASSES 2

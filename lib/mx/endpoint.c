@@ -214,6 +214,8 @@ static mx_return_t params_read(const mx_param_t *params, uint32_t count, struct 
 			break;
 		case MX_PARAM_UNEXP_QUEUE_MAX:
 			wish->memory = param->val.unexp_queue_max;
+			if (wish->memory < MEMORY_LEAST)
+				wish->memory = MEMORY_LEAST;
 			break;
 		case MX_PARAM_CONTEXT_ID:
 			wish->context_bits = param->val.context_id.bits;
@@ -290,7 +292,7 @@ static bool sends_complete_early(void)
 
 static enum answer messages_make(struct mx_endpoint *endpoint, const struct wish *wish)
 {
-	const struct messages_options options = {
+	struct messages_options options = {
 		.front = &mx_front,
 		.interface = endpoint->interface,
 		.space = MESSAGES_SPACE,
@@ -298,8 +300,6 @@ static enum answer messages_make(struct mx_endpoint *endpoint, const struct wish
 		.late = !sends_complete_early(),
 		.eager = COPY_SEND_MAX,
 		.memory = wish->memory,
-		.headers = KEPT_HEADERS,
-		.spare = MESSAGES_SPARE,
 		.owner = endpoint,
 		.done = request_done,
 		.failed = session_failed,
@@ -307,6 +307,7 @@ static enum answer messages_make(struct mx_endpoint *endpoint, const struct wish
 		.answered = session_answered,
 	};
 
+	messages_divide(&options);
 	return messages_open(&options, &endpoint->messages);
 }
 
@@ -436,7 +437,7 @@ mx_return_t mx_open_endpoint(uint32_t board_number, uint32_t endpoint_id, uint32
 	mx_param_t *params, uint32_t params_count, mx_endpoint_t *endpoint)
 {
 	static const char name[] = "mx_open_endpoint";
-	struct wish wish = {.filter = filter, .memory = KEPT_BYTES};
+	struct wish wish = {.filter = filter, .memory = MESSAGES_MEMORY};
 	mx_return_t code;
 
 	if (!front_is_open(&mx_front))

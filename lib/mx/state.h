@@ -50,8 +50,7 @@
 
 #define MX_PROCESS   UINT32_C(0x4d580000)
 #define SESSIONS_MAX 1024
-#define KEPT_HEADERS (UINT32_C(1) << 18)
-#define KEPT_BYTES   (UINT64_C(16) << 20)
+#define MEMORY_LEAST (UINT64_C(32) << 20) /* what sessions have for certain is less */
 #define SESSION_NONE UINT32_MAX
 
 /* A peer. */

@@ -8,6 +8,7 @@
 
 #include <engine/state.h>
 #include <engine/statistics.h>
+#include <sim/granted.h>
 #include <sim/report.h>
 #include <wire/message.h>
 
@@ -26,6 +27,7 @@ enum answer __wrap_messages_open(const struct messages_options *options, struct 
 		small.block = cluster_here()->block;
 		if (small.block != 0)
 			small.memory = 2 * small.block;
+		small.memory += (uint64_t)(small.headers + small.spare) * KEPT_BYTES;
 	}
 	return __real_messages_open(&small, opened);
 }
@@ -190,19 +192,19 @@ static void kept_check(const struct member *member, const struct space *space)
 			member->refusals);
 }
 
-static void memory_check(const struct member *member, const struct messages *messages)
+static void memory_check(
+	const struct member *member, const struct messages *messages, const struct space *space)
 {
-	uint64_t bytes = 0, blocks = 0;
+	uint64_t bytes = 0;
 
 	list_each (const struct unexpected, unexpected, &messages->unexpected, all)
 		bytes += unexpected->room;
-	for (const struct block *block = messages->every; block; block = block->older)
-		blocks++;
 	if (bytes != messages->seen_bytes ||
 		bytes > messages->options.memory + messages->options.eager)
 		wrong(member, "bytes of messages that were shown", bytes, messages->seen_bytes);
-	if (blocks * messages->options.block > messages->options.memory)
-		wrong(member, "blocks", blocks, messages->blocks_max);
+	if (granted_bytes(messages, space) > granted_most(messages))
+		wrong(member, "bytes granted and kept", granted_bytes(messages, space),
+			granted_most(messages));
 }
 
 void credits_check(struct member *member)
@@ -215,7 +217,7 @@ void credits_check(struct member *member)
 		if (peer_node(member, i) != UINT32_MAX)
 			peer_check(member, i);
 	kept_check(member, space);
-	memory_check(member, messages);
+	memory_check(member, messages, space);
 }
 
 /* All is quiet: both ends of a session have the same counts, and credit for all but a part of a

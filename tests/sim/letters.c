@@ -10,24 +10,26 @@
 #include <engine/state.h>
 #include <messages/state.h>
 #include <p3/interface.h>
+#include <sim/granted.h>
 #include <sim/model.h>
 #include <sim/report.h>
 #include <sim/workload.h>
 #include <wire/message.h>
 
-#define SPACE       1
-#define NUMBER_AT   32 /* match bits: number of the send, sender's rank, tag */
-#define RANK_AT     4
-#define TAGS        4
-#define BITS_TAG    UINT64_C(0xf)
-#define BITS_RANK   UINT64_C(0xfffffff0)
-#define BITS_NUMBER UINT64_C(0xffffffff00000000)
-#define WORD_AT     32
-#define DRAIN       (200 * MICROSECOND) /* between two looks of a rank that has made its steps */
-#define SLEEP       (100 * MILLISECOND) /* of rank 0's program, when all was sent */
-#define CROWD       1750 /* sends that fill a block and all slots of a peer, and not two blocks */
-#define CROWD_EAGER 4096
-#define LETTERS_MAX 1000000
+#define SPACE        1
+#define NUMBER_AT    32 /* match bits: number of the send, sender's rank, tag */
+#define RANK_AT      4
+#define TAGS         4
+#define BITS_TAG     UINT64_C(0xf)
+#define BITS_RANK    UINT64_C(0xfffffff0)
+#define BITS_NUMBER  UINT64_C(0xffffffff00000000)
+#define WORD_AT      32
+#define DRAIN        (200 * MICROSECOND) /* between two looks of a rank that has made its steps */
+#define SLEEP        (100 * MILLISECOND) /* of rank 0's program, when all was sent */
+#define CROWD        1750 /* sends that fill a block and all slots of a peer, and not two blocks */
+#define CROWD_EAGER  4096
+#define LETTERS_MAX  1000000
+#define DIVIDED_MOST (UINT64_C(1) << 20)
 
 /* A send or a receive. */
 struct letter {
@@ -74,6 +76,7 @@ struct letters {
 	uint64_t interval, size_max;
 	uint32_t eager, headers, spare;
 	uint64_t memory, block;
+	bool divided; /* each rank has memory of its own choice */
 	struct process *map;
 	struct rank *ranks;
 	struct letter **all;
@@ -507,6 +510,19 @@ static void wake(struct letters *letters)
 				letters, letters->all[i], "waits for a program that sleeps", 0);
 }
 
+/* K6. */
+static void memory_check(const struct letters *letters, const struct rank *rank)
+{
+	const struct messages *messages = rank->messages;
+	const struct space *space = node_engine(rank->node)->spaces[SPACE];
+
+	if (messages && granted_bytes(messages, space) > granted_most(messages))
+		FAIL(letters,
+			"letters: rank %u has granted and keeps %" PRIu64 " bytes; %" PRIu64
+			" are allowed",
+			rank->node->number, granted_bytes(messages, space), granted_most(messages));
+}
+
 static void letters_step(void *object, uint64_t life)
 {
 	struct rank *rank = object;
@@ -533,6 +549,7 @@ static void letters_step(void *object, uint64_t life)
 		rank_drain(rank);
 	}
 	letters_progress(node);
+	memory_check(letters, rank);
 	/* Its calls were turns of the engine. */
 	workload_events(node);
 	node_leave(node);
@@ -587,6 +604,7 @@ struct letters *letters_create(
 	letters->block = prng_scale(prng, 1, 64) * letters->eager;
 	letters->memory = prng_chance(prng, 0.2) ? 0 : prng_scale(prng, 1, 16) * letters->block;
 	letters->spare = prng_chance(prng, 0.5) ? (uint32_t)prng_scale(prng, 1, 512) : 0;
+	letters->divided = prng_chance(prng, 0.3);
 	for (uint64_t i = 0; i < nodes; i++)
 		letters->ranks[i].left = steps;
 	return letters;
@@ -595,6 +613,7 @@ struct letters *letters_create(
 void letters_sleep(struct letters *letters)
 {
 	letters->asleep = true;
+	letters->divided = false;
 	letters->block = 0;
 	letters->headers = letters->spare = 64 * letters->simulation->node_count;
 	letters->memory = (uint64_t)letters->headers * letters->eager;
@@ -629,7 +648,7 @@ void letters_free(struct letters *letters)
 void letters_begin(struct letters *letters, struct node *node)
 {
 	struct rank *rank = &letters->ranks[node->number];
-	const struct messages_options options = {
+	struct messages_options options = {
 		.front = &portals,
 		.interface = atomic_load(&interfaces[0].handle),
 		.space = SPACE,
@@ -637,7 +656,8 @@ void letters_begin(struct letters *letters, struct node *node)
 		.count = letters->simulation->node_count,
 		.self = node->number,
 		.eager = letters->eager,
-		.memory = letters->memory,
+		.memory = letters->memory +
+			  (uint64_t)(letters->headers + letters->spare) * KEPT_BYTES,
 		.block = letters->block,
 		.headers = letters->headers,
 		.spare = letters->spare,
@@ -651,6 +671,10 @@ void letters_begin(struct letters *letters, struct node *node)
 	if (node->life > 1)
 		return;
 	letters->map[node->number] = (struct process){.nid = node->id.nid, .pid = node->id.pid};
+	if (letters->divided) {
+		options.memory = prng_scale(&letters->prng, 1, DIVIDED_MOST);
+		messages_divide(&options);
+	}
 	if (messages_open(&options, &rank->messages) != ANSWER_OK)
 		report_stop("node %u: no memory for messages", node->number);
 	letters_plan(letters, rank);

@@ -23,6 +23,7 @@
  *     headers that begin in no share, and fewer bytes than the blocks may have, have been sent to
  *     that rank in all. When a program that had no memory left has received what took it, the
  *     same is true of all that it has not received, less what has copies at its sender.
+ * K6. What a rank has granted and keeps never takes more memory than it may have (granted.h).
  */
 #ifndef SIM_LETTERS_H
 #define SIM_LETTERS_H

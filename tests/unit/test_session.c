@@ -317,7 +317,7 @@ static void a_deadline_that_has_passed_is_why_a_request_fails(void **state)
 /* The peer sends to a session that it was asked for, and whose answer is not read yet. */
 static void what_is_taken_before_a_session_is_joined_is_credited_then(void **state)
 {
-	const uint32_t share = KEPT_HEADERS / SESSIONS_MAX;
+	const uint32_t share = SHARE_FIRST;
 	struct peer *peer;
 	uint32_t session;
 

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* granted.h - memory for what an endpoint of two-sided messages keeps, and has allowed its peers to
+ * send. It is never more than the endpoint may have (messages.h, `memory`). */
+#ifndef SIM_GRANTED_H
+#define SIM_GRANTED_H
+
+#include <engine/state.h>
+#include <messages/state.h>
+
+/* Headers: those in shares, and those in none; of each rank no more are kept than its share. Data:
+ * all blocks. Returns UINT64_MAX if a rank has more than it was granted. */
+static inline uint64_t granted_bytes(const struct messages *messages, const struct space *space)
+{
+	uint64_t headers = space->spare, bytes = 0;
+
+	for (uint32_t i = 0; i < space->ranks; i++) {
+		headers += space->share_of[i];
+		if (space->kept_of[i] > space->share_of[i])
+			return UINT64_MAX;
+	}
+	for (const struct block *block = messages->every; block; block = block->older)
+		bytes += messages->options.block;
+	return headers * KEPT_BYTES + bytes;
+}
+
+/* What it may be: the least shares are there in any case. */
+static inline uint64_t granted_most(const struct messages *messages)
+{
+	const uint64_t least = (uint64_t)messages->options.headers * KEPT_BYTES;
+
+	return messages->options.memory > least ? messages->options.memory : least;
+}
+
+#endif
