@@ -8,8 +8,8 @@
 /* error: errno after the call. Returns the cure, for the end of an error line: that of a limit of
  * this process or of a forbidden call, and `otherwise` if neither is the cause. Valid until this
  * thread's next call. */
-const char *lack_cure(int error, const char *otherwise);
+const char *lack_cure(int error, const char *otherwise) CORE_API(lack_cure);
 /* The same for memory that cannot be had. */
-const char *lack_memory(void) CORE_API(lack_memory);
+const char *lack_memory(void);
 
 #endif
