@@ -38,13 +38,27 @@ mx_status_t connect_with(
 	return status;
 }
 
+static void both_open(mx_param_t *params, uint32_t count)
+{
+	assert_ok(mx_open_endpoint(0, 3, FILTER, params, count, &one));
+	assert_ok(mx_open_endpoint(1, 3, FILTER, params, count, &other));
+	to_other = connect_with(one, other, board_nic(1), 3, FILTER).source;
+	to_one = connect_with(other, one, board_nic(0), 3, FILTER).source;
+}
+
 int open_both(void **state)
 {
 	(void)state;
-	assert_ok(mx_open_endpoint(0, 3, FILTER, NULL, 0, &one));
-	assert_ok(mx_open_endpoint(1, 3, FILTER, NULL, 0, &other));
-	to_other = connect_with(one, other, board_nic(1), 3, FILTER).source;
-	to_one = connect_with(other, one, board_nic(0), 3, FILTER).source;
+	both_open(NULL, 0);
+	return 0;
+}
+
+int open_both_small(void **state)
+{
+	mx_param_t param = {.key = MX_PARAM_UNEXP_QUEUE_MAX, .val.unexp_queue_max = SMALL_MEMORY};
+
+	(void)state;
+	both_open(&param, 1);
 	return 0;
 }
 

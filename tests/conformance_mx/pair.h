@@ -7,14 +7,17 @@
 
 #include <stdbool.h>
 
-#define FILTER  0xdecaf
-#define EAGER   32768 /* bytes that complete without a receive */
-#define TIMEOUT 60000 /* ms */
+#define FILTER       0xdecaf
+#define EAGER        32768 /* bytes that complete without a receive */
+#define SMALL_MEMORY (32 << 20)
+#define TIMEOUT      60000 /* ms */
 
 extern mx_endpoint_t one, other;
 extern mx_endpoint_addr_t to_other, to_one;
 
 int open_both(void **state);
+/* With SMALL_MEMORY bytes for unexpected messages. */
+int open_both_small(void **state);
 int close_both(void **state);
 
 uint64_t board_nic(uint32_t board);

@@ -471,7 +471,7 @@ static void test_four_threads(void **state)
 }
 
 /* Larger by hand: test_threads SMALL LARGE. */
-static unsigned small = 5000, large = 2000;
+static unsigned small = 5000, large = 4000;
 
 /* The sender's calls let go what waits at the sender for the receiver's credit. */
 static void *floods(void *data)
@@ -486,7 +486,7 @@ static void *floods(void *data)
 	return NULL;
 }
 
-#define FLOOD_BYTES   (UINT64_C(64) << 20) /* of what both ends keep */
+#define FLOOD_BYTES   (UINT64_C(80) << 20) /* of what both ends keep, SMALL_MEMORY each */
 #define REQUEST_BYTES UINT64_C(1024)
 
 /* More messages than a share of headers, and than the blocks hold. */
@@ -524,7 +524,7 @@ int main(int count, char **words)
 		with_both(test_threads),
 		with_both(a_request_that_two_threads_complete_is_completed_once),
 		with_both(test_four_threads),
-		with_both(test_flood),
+		cmocka_unit_test_setup_teardown(test_flood, open_both_small, close_both),
 	};
 
 	if (count == 3) {
