@@ -694,8 +694,10 @@ static void shares__are_the_table_whoever_asks(void **state)
 			.spare = table};
 		uint64_t expected[RANKS], free = table;
 
-		for (uint32_t i = 0; i < RANKS; i++)
-			expected[i] = shares[i] = LEAST;
+		for (uint32_t i = 0; i < RANKS; i++) {
+			shares[i] = LEAST;
+			expected[i] = LEAST;
+		}
 		for (unsigned op = 0; op < OPS; op++) {
 			const uint32_t rank = (uint32_t)(random_next(&dice) % RANKS);
 			const bool asks = random_next(&dice) % 2;
