@@ -118,9 +118,9 @@ def forged(stage):
     try:
         for thread in threads:
             thread.start()
-        patience = time.monotonic() + exchange.TIMEOUT
+        limit = time.monotonic() + exchange.TIMEOUT
         rounds = 0
-        while rounds < 3 or (min(counts) < RATE and time.monotonic() < patience):
+        while rounds < 3 or (min(counts) < RATE and time.monotonic() < limit):
             rounds += 1
             exchange.talk(active)
             passive.process.send_signal(signal.SIGSTOP)

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""test_mirror.py - every source of the library has a test, every unit test names what it tests, and arrows between rooms point down.
+"""test_mirror.py - every source of the library has a test, every unit test names what it tests, and arrows between parts point down.
 
-A source lib/ROOM/NAME.c or pmd-glue/NAME.c is tested by tests/unit/test_NAME.c, or by any test whose head names it:
+A source lib/PART/NAME.c or pmd-glue/NAME.c is tested by tests/unit/test_NAME.c, or by any test whose head names it:
 
     Covers: lib/match/chains.c, lib/match/index.c.
 
-A source whose name another room uses as well must be named. A file includes headers of its own room and of those below it alone; lib/host
+A source whose name another part uses as well must be named. A file includes headers of its own part and of those below it alone; lib/host
 alone includes those of pmd-glue. A front end calls no function of pmd-glue either. The environment may be that of a user who has fewer rights than
 the program, so lib/base/environment.c alone reads it, and settings.c by the table of setting_table.c, which says of each variable how it is taken there.
 lib/gasnet is a client of portals4.h like any other, and includes nothing else of the library: its variables.c takes nothing from that user (secure_getenv).
@@ -29,7 +29,7 @@ ENVIRONMENT_READERS = ("lib/base/environment.c", "lib/base/settings.c")
 SECURE_READERS = ("lib/gasnet/variables.c",)
 GLUE_CALL = re.compile(r"\bglue_\w+\(")
 CORE = ["host", "engine", "job", "transport", "match", "wire", "base"]  # engine and job are beside each other, and transport and match
-BELOW = {room: CORE[at + 1:] for at, room in enumerate(CORE)} | {"pmd-glue": ["base"], "messages": CORE, "p3": CORE, "p4": CORE}
+BELOW = {part: CORE[at + 1:] for at, part in enumerate(CORE)} | {"pmd-glue": ["base"], "messages": CORE, "p3": CORE, "p4": CORE}
 BELOW |= {"job": ["transport", "wire", "base"], "engine": ["transport", "match", "wire", "base"]}
 BELOW |= {"transport": ["wire", "base"], "match": ["base"], "host": BELOW["host"] + ["pmd-glue"]}
 BELOW |= {"runtime": BELOW["job"] + ["job"], "gasnet": []}
@@ -55,7 +55,7 @@ def covers_read():
 
 def main():
     sources = sorted(str(path.relative_to(ROOT)) for pattern in ("lib/*/*.c", "pmd-glue/*.c") for path in ROOT.glob(pattern))
-    rooms = collections.Counter(pathlib.Path(source).name for source in sources)
+    parts = collections.Counter(pathlib.Path(source).name for source in sources)
     headers = {path.stem for pattern in ("lib/*/*.h", "pmd-glue/*.h") for path in ROOT.glob(pattern)}
     tests = {path.stem.removeprefix("test_") for path in (ROOT / "tests/unit").glob("test_*.c")}
     covers = covers_read()
@@ -63,14 +63,14 @@ def main():
                   for name in covers if name not in sources for test in covers[name]]
     for source in sources:
         name = pathlib.Path(source)
-        if source not in covers and not (rooms[name.name] == 1 and name.stem in tests):
+        if source not in covers and not (parts[name.name] == 1 and name.stem in tests):
             complaints.append(f"{source}: has no test: write tests/unit/test_{name.stem}.c, or name the source in the head of "
                               f'the test that covers it ("Covers: {source}.")')
     named = {test for names in covers.values() for test in names}
     for test in sorted(tests):
         path = f"tests/unit/test_{test}.c"
         own = test in headers or (ROOT / f"tests/unit/{test}.c").exists()
-        if path not in named and f"{test}.c" not in rooms and not own:
+        if path not in named and f"{test}.c" not in parts and not own:
             complaints.append(f'{path}: tests no source of its name: name in its head what it tests ("Covers: ...")')
     for source in sources:
         text = (ROOT / source).read_text(encoding="utf-8")
@@ -78,15 +78,15 @@ def main():
             text = SECURE_CALL.sub("", text)
         if source not in ENVIRONMENT_READERS and ENVIRONMENT_CALL.search(text):
             complaints.append(f"{source}: calls getenv(): add the variable to the table of environment.c, and call environment_text()")
-    for room, below in BELOW.items():
-        for path in sorted((ROOT / (room if room == "pmd-glue" else f"lib/{room}")).glob("*.[ch]")):
+    for part, below in BELOW.items():
+        for path in sorted((ROOT / (part if part == "pmd-glue" else f"lib/{part}")).glob("*.[ch]")):
             text = path.read_text(encoding="utf-8")
-            for other in sorted(set(INCLUDE.findall(text)) & BELOW.keys() - {room, *below}):
-                complaints.append(f"{path.relative_to(ROOT)}: includes a header of {other}, which is not below {room}: "
-                                  f"let a room above both use it, or move it down")
-            for header in sorted(set(HEADER.findall(text)) - GASNET_HEADERS) if room == "gasnet" else ():
+            for other in sorted(set(INCLUDE.findall(text)) & BELOW.keys() - {part, *below}):
+                complaints.append(f"{path.relative_to(ROOT)}: includes a header of {other}, which is not below {part}: "
+                                  f"let a part above both use it, or move it down")
+            for header in sorted(set(HEADER.findall(text)) - GASNET_HEADERS) if part == "gasnet" else ():
                 complaints.append(f"{path.relative_to(ROOT)}: includes {header}: lib/gasnet stands on portals4.h and portals4/pmi.h alone")
-            if room in FRONT_ENDS and GLUE_CALL.search(text):
+            if part in FRONT_ENDS and GLUE_CALL.search(text):
                 complaints.append(f"{path.relative_to(ROOT)}: calls pmd-glue, of which its library would have a copy with data of its "
                                   "own: let lib/host call it")
     print("\n".join(complaints) or f"{len(sources)} sources have tests")
