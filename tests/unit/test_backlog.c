@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* test_backlog.c - thousands of messages that no receive waits for: where they live when a share, a
+ * table or memory is full.
+ * Covers: lib/messages/inbound.c, lib/messages/messages.c, lib/messages/outbound.c. */
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "message_rig.h"
+
+#define MANY 3000
+
+/* Sends MANY messages that nobody waits for, then receives them all, in order. */
+static void flood(uint64_t length)
+{
+	static struct letter out[MANY], in;
+	static char sent[2 * EAGER], got[2 * EAGER];
+
+	for (unsigned i = 0; i < MANY; i++) {
+		fill(sent, length, i);
+		post_send(&out[i], 0, 1, sent, length, false);
+		if (i % 64 == 0)
+			messages_progress(ends[1]);
+	}
+	for (unsigned i = 0; i < MANY; i++) {
+		fill(sent, length, i);
+		post_receive(&in, 1, 1, 0, got, sizeof(got));
+		letter_settle(&in);
+		assert_int_equal(in.message.length, length);
+		assert_memory_equal(got, sent, length);
+	}
+	settle(nothing_pends, ends[0]);
+	for (unsigned i = 0; i < MANY; i++)
+		assert_int_equal(out[i].done, 1);
+}
+
+/* Its queue is so long that no event is lost (M6), and needs memory for the events that come. */
+static void messages_that_nobody_sends_take_little_memory(void **state)
+{
+	static unsigned char pages[1 << 16];
+	const uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+	const uintptr_t start = (uintptr_t)ends[0]->queue.slots & ~(page - 1);
+	const uint64_t bytes = ends[0]->queue.mask;
+	uint64_t resident = 0;
+
+	(void)state;
+	assert_true(bytes > 4 << 20 && bytes / page < sizeof(pages));
+	assert_int_equal(mincore((void *)start, bytes, pages), 0);
+	for (uint64_t i = 0; i < bytes / page; i++)
+		resident += (pages[i] & 1) * page;
+	assert_true(resident <= 1 << 20);
+}
+
+/* Its poll core keeps what comes as long as memory is left, and the sender goes on. */
+static void a_program_that_makes_no_call_holds_up_no_sender(void **state)
+{
+	enum { COUNT = 4000, BYTES = 1000 };
+	static struct letter out[COUNT], in;
+	static char sent[BYTES], got[BYTES];
+
+	(void)state;
+	ends_open(16 << 20, 1 << 16);
+	for (unsigned i = 0; i < COUNT; i++) {
+		uint64_t start = messages_now();
+
+		fill(sent, BYTES, i);
+		post_send(&out[i], 0, 1, sent, BYTES, false);
+		while (messages_flying(ends[0]) != 0 || !out[i].done) {
+			messages_progress(ends[0]);
+			assert_true(messages_now() - start < SECONDS);
+		}
+	}
+	for (unsigned i = 0; i < COUNT; i++) {
+		fill(sent, BYTES, i);
+		post_receive(&in, 1, 1, 0, got, BYTES);
+		letter_settle(&in);
+		assert_memory_equal(got, sent, BYTES);
+	}
+	teardown(state);
+}
+
+static void memory_for_unexpected_messages_may_end(void **state)
+{
+	(void)state;
+	ends_open(BLOCK_BYTES, 1 << 16);
+	/* Beyond CHUNKS_MAX * CHUNK_SLOTS sends wait with their buffer, which then must stay. */
+	for (unsigned round = 0; round < 3; round++) {
+		static struct letter out[CHUNKS_MAX * CHUNK_SLOTS + 1000], in;
+		static char sent[sizeof(out) / sizeof(out[0])][EAGER], got[EAGER];
+		const unsigned count = sizeof(out) / sizeof(out[0]);
+
+		for (unsigned i = 0; i < count; i++) {
+			fill(sent[i], EAGER, i + round);
+			post_send(&out[i], 0, 1, sent[i], EAGER, false);
+			if (i % 64 == 0)
+				for (unsigned n = 0; n < 2; n++)
+					messages_progress(ends[n]);
+		}
+		for (unsigned i = 0; i < count; i++) {
+			post_receive(&in, 1, 1, 0, got, sizeof(got));
+			letter_settle(&in);
+			assert_memory_equal(got, sent[i], EAGER);
+		}
+		settle(nothing_pends, ends[0]);
+	}
+	assert_int_equal(ends[1]->blocks, 1);
+	teardown(state);
+}
+
+/* A receiver has had no memory, has received what took it, and makes no call any more: the sender's
+ * slots are free again. */
+static void data_comes_from_its_sender_when_there_is_memory__without_a_call(void **state)
+{
+	enum { BLOCK = BLOCK_BYTES / EAGER, SLOTS = CHUNKS_MAX * CHUNK_SLOTS, MORE = 500 };
+	static struct letter out[BLOCK + SLOTS + MORE], in;
+	static char sent[BLOCK + SLOTS + MORE][EAGER], got[EAGER];
+	struct letter *last = &out[BLOCK + SLOTS + MORE - 1];
+	uint64_t start;
+
+	(void)state;
+	ends_open(BLOCK_BYTES, 1 << 16);
+	for (unsigned i = 0; i < BLOCK + SLOTS + MORE; i++) {
+		fill(sent[i], EAGER, i);
+		post_send(&out[i], 0, 1, sent[i], EAGER, false);
+		if (i < BLOCK + SLOTS && i % 64 == 63)
+			settle(nothing_flies, ends[0]);
+	}
+	assert_int_equal(out[BLOCK + SLOTS - 1].done, 1);
+	assert_int_equal(out[BLOCK + SLOTS].done, 0);
+	for (unsigned i = 0; i < BLOCK; i++) {
+		post_receive(&in, 1, 1, 0, got, EAGER);
+		letter_settle(&in);
+		assert_memory_equal(got, sent[i], EAGER);
+	}
+	start = messages_now();
+	while (!last->done) {
+		if (messages_progress(ends[0]) == 0)
+			nap();
+		assert_true(messages_now() - start < SECONDS);
+	}
+	for (unsigned i = BLOCK; i < BLOCK + SLOTS + MORE; i++) {
+		post_receive(&in, 1, 1, 0, got, EAGER);
+		letter_settle(&in);
+		assert_memory_equal(got, sent[i], EAGER);
+	}
+	settle(nothing_pends, ends[0]);
+	teardown(state);
+}
+
+/* Their data stays at the sender until receives fetch it. */
+static void short_messages_take_no_slot_of_longer_ones(void **state)
+{
+	enum { SLOTS = CHUNKS_MAX * CHUNK_SLOTS };
+	static struct letter shorts[SLOTS + 1], longer, last, in;
+	static char sent[EAGER], got[EAGER];
+	char text[COPIED_MAX + 1] = ""; /* what is shorter has no slot */
+
+	(void)state;
+	ends_open(0, 1 << 16);
+	fill(sent, EAGER, 9);
+	for (unsigned i = 0; i < SLOTS; i++) {
+		memcpy(text, &i, sizeof(i));
+		post_send(&shorts[i], 0, 1, text, sizeof(text), false);
+	}
+	post_send(&longer, 0, 2, sent, EAGER, false);
+	assert_int_equal(longer.done, 1);
+	post_send(&shorts[SLOTS], 0, 1, sent, sizeof(text), false);
+	assert_int_equal(shorts[SLOTS].done, 0);
+	/* It needs no slot, and passes nobody. */
+	post_send(&last, 0, 1, "last", 5, false);
+	assert_int_equal(last.done, 0);
+	post_receive(&in, 1, 2, 0, got, EAGER);
+	letter_settle(&in);
+	assert_memory_equal(got, sent, EAGER);
+	for (unsigned i = 0; i <= SLOTS; i++) {
+		post_receive(&in, 1, 1, 0, got, EAGER);
+		letter_settle(&in);
+		assert_memory_equal(got, i < SLOTS ? (const void *)&i : sent, sizeof(i));
+	}
+	post_receive(&in, 1, 1, 0, got, EAGER);
+	letter_settle(&in);
+	assert_string_equal(got, "last");
+	settle(nothing_pends, ends[0]);
+	teardown(state);
+}
+
+static void headers_that_a_peer_keeps_are_bounded_by_its_share(void **state)
+{
+	(void)state;
+	ends_open(4 << 20, 64);
+	for (unsigned round = 0; round < 2; round++) {
+		flood(0);
+		assert_true(ends[1]->peers[0].taken > 64);
+		assert_true(ends[0]->peers[1].kept == ends[1]->peers[0].taken);
+	}
+	teardown(state);
+}
+
+/* Whatever memory an end has, its peers begin with what it expects of theirs, and all that is
+ * granted and kept has no more than the memory. */
+static void memory_is_divided_among_shares_spare_headers_and_blocks(void **state)
+{
+	uint64_t dice = 1;
+
+	(void)state;
+	for (unsigned n = 0; n < 20000; n++) {
+		struct messages_options one = {
+			.count = 1 + (uint32_t)(random_next(&dice) % (n % 2 ? 1 << 17 : 2000)),
+			.memory = random_next(&dice) % (UINT64_C(1) << random_next(&dice) % 40)};
+		struct messages_options other = one;
+		uint64_t bytes;
+
+		one.peers = other.peers = n % 4 < 2 ? ids : NULL;
+		other.memory = random_next(&dice) % (UINT64_C(1) << 40);
+		messages_divide(&one);
+		messages_divide(&other);
+		assert_true(one.headers % one.count == 0 && one.headers >= one.count);
+		assert_int_equal(one.headers, other.headers);
+		bytes = (uint64_t)one.headers * KEPT_BYTES;
+		if (one.memory <= bytes) {
+			assert_int_equal(one.spare, 0);
+			continue;
+		}
+		/* At least half of the rest is for blocks. */
+		bytes += UINT64_C(2) * one.spare * KEPT_BYTES;
+		assert_true(bytes <= one.memory);
+		assert_true(one.spare == SPARE_MOST || bytes + 2 * KEPT_BYTES > one.memory);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		CASE(messages_that_nobody_sends_take_little_memory),
+		CASE_OPEN(a_program_that_makes_no_call_holds_up_no_sender),
+		CASE_OPEN(memory_for_unexpected_messages_may_end),
+		CASE_OPEN(data_comes_from_its_sender_when_there_is_memory__without_a_call),
+		CASE_OPEN(short_messages_take_no_slot_of_longer_ones),
+		CASE_OPEN(headers_that_a_peer_keeps_are_bounded_by_its_share),
+		cmocka_unit_test(memory_is_divided_among_shares_spare_headers_and_blocks),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

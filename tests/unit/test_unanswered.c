@@ -1,0 +1,304 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* test_unanswered.c - messages that need no answer, the credit that comes back for them, and shares
+ * that grow.
+ * Covers: lib/messages/inbound.c, lib/messages/outbound.c, lib/messages/peers.c. */
+#include <engine/statistics.h>
+
+#include "message_rig.h"
+
+static uint32_t share_at(unsigned end, uint32_t peer)
+{
+	return interfaces[end].engine->spaces[1]->share_of[peer];
+}
+
+static bool credit_has_come(void *context)
+{
+	const struct peer *peer = context;
+
+	return peer->credited == 1;
+}
+
+/* M5. The receiver's program makes no call meanwhile. */
+static void shares_that_are_used_up_grow_while_headers_are_left(void **state)
+{
+	enum { LEAST = 2, SPARE = 96, COUNT = 200 };
+	static struct letter out[COUNT], in;
+	static unsigned sent[COUNT];
+	uint64_t start = messages_now(), kept;
+	unsigned got;
+	uint32_t rank;
+
+	(void)state;
+	spare = SPARE;
+	ends_open_as(true, 4 << 20, 2 * LEAST, EAGER);
+	spare = 0;
+	for (unsigned i = 0; i < COUNT; i++) {
+		sent[i] = i;
+		post_send(&out[i], 0, 1, &sent[i], sizeof(sent[i]), false);
+	}
+	do {
+		messages_progress(ends[0]);
+		kept = ends[0]->peers[1].kept;
+		assert_true(messages_now() - start < SECONDS);
+	} while (kept < ends[0]->peers[1].share || messages_flying(ends[0]) != 0);
+	assert_true(kept >= SPARE / 2 && kept < LEAST + SPARE);
+	assert_int_equal(share_at(1, 1), LEAST);
+	for (unsigned i = 0; i < COUNT; i++) {
+		post_receive(&in, 1, 1, 0, &got, sizeof(got));
+		letter_settle(&in);
+		assert_int_equal(got, i);
+	}
+	post_send(&out[0], 1, 1, &got, sizeof(got), false);
+	settle(nothing_flies, ends[1]);
+	post_receive(&in, 0, 1, 0, &got, sizeof(got));
+	letter_settle(&in);
+	settle(credit_has_come, &ends[1]->peers[0]);
+	settle(nothing_pends, ends[0]);
+	settle(nothing_pends, ends[1]);
+	assert_true(messages_retire(ends[1], 0));
+	assert_true(messages_admit(ends[1], ids[0], &rank));
+	assert_int_equal(rank, 0);
+	assert_int_equal(ends[1]->peers[0].credited, 0);
+	assert_int_equal(share_at(1, 0), LEAST);
+	assert_int_equal(interfaces[1].engine->spaces[1]->spare, SPARE);
+	teardown(state);
+}
+
+/* Sends a message of COPIED_MAX bytes that nobody waits for, from end 0. */
+static void unanswered_send(struct letter *letter, unsigned number)
+{
+	char sent[COPIED_MAX];
+
+	memset(sent, (int)number, sizeof(sent));
+	post_send(letter, 0, number, sent, sizeof(sent), false);
+	assert_int_equal(letter->done, 1);
+}
+
+/* Its data is here, in no block. */
+static void unanswered_receive(unsigned number, uint64_t room)
+{
+	char sent[COPIED_MAX], got[COPIED_MAX];
+	struct letter in;
+
+	memset(sent, (int)number, sizeof(sent));
+	post_receive(&in, 1, number, 0, got, room);
+	letter_settle(&in);
+	assert_int_equal(in.message.result, room < sizeof(sent) ? TRANSFER_CUT : TRANSFER_DONE);
+	assert_int_equal(in.message.whole, sizeof(sent));
+	assert_memory_equal(got, sent, room);
+}
+
+static uint64_t acks(unsigned end)
+{
+	const struct engine *engine = interfaces[end].engine;
+
+	return counter_read(&segment_counters(engine->spaces[1]->segment)->acks_delivered);
+}
+
+/* A sender has a larger share when it needs one, though its messages are received at once. */
+static void shares_grow_by_asking(void **state)
+{
+	enum { ROUNDS = 2000 };
+	struct letter out, in;
+	char got;
+
+	(void)state;
+	spare = 100000;
+	ends_open(1 << 20, 2 * SHARE_FIRST);
+	spare = 0;
+	for (unsigned i = 0; i < ROUNDS; i++) {
+		post_receive(&in, 1, i, 0, &got, 1);
+		post_send(&out, 0, i, "", 1, false);
+		letter_settle(&in);
+	}
+	settle(nothing_pends, ends[0]);
+	settle(nothing_pends, ends[1]);
+	assert_int_equal(share_at(1, 0), SHARE_ENOUGH);
+	assert_int_equal(ends[0]->peers[1].share, SHARE_ENOUGH);
+	assert_int_equal(share_at(1, 1), SHARE_FIRST);
+	assert_true(acks(0) < 10);
+	teardown(state);
+}
+
+/* M12. */
+static void a_short_message_needs_no_answer(void **state)
+{
+	struct letter out[4], in;
+	struct message_found found;
+	struct unexpected *taken;
+	char got[COPIED_MAX];
+
+	(void)state;
+	ends_open(0, 1 << 16);
+	for (unsigned i = 0; i < 4; i++)
+		unanswered_send(&out[i], i);
+	settle(nothing_pends, ends[0]);
+	assert_int_equal(ends[1]->blocks, 0);
+	assert_int_equal(acks(0), 0);
+	unanswered_receive(2, COPIED_MAX);
+	unanswered_receive(3, 5);
+	taken = take_from(0, 1, &found);
+	assert_non_null(taken);
+	in.done = 0;
+	messages_receive_taken(ends[1], &in.message, taken, got, sizeof(got), NULL);
+	letter_settle(&in);
+	assert_int_equal(got[0] + got[COPIED_MAX - 1], 2);
+	settle(message_shown, ends[1]);
+	assert_int_equal(shown->moved, COPIED_MAX);
+	assert_int_equal(shown->data[COPIED_MAX - 1], 0);
+	messages_shown(ends[1], true);
+	assert_int_equal(ends[0]->peers[1].kept, 4);
+	assert_int_equal(ends[1]->peers[0].taken, 4);
+	teardown(state);
+}
+
+/* M12. The poll core counts in the record of the peer until then. */
+static void a_peer_stays_until_its_short_messages_have_ended(void **state)
+{
+	struct peer *peer = &ends[1]->peers[0];
+
+	(void)state;
+	peer->letters++; /* as if one were under way */
+	assert_false(messages_retire(ends[1], 0));
+	peer->letters--;
+	peer->dispatch.told = true; /* as if the loss of one were to be read */
+	assert_false(messages_retire(ends[1], 0));
+	peer->dispatch.told = false;
+	assert_true(messages_retire(ends[1], 0));
+}
+
+/* M12. Longer than what is copied: the program's until a receive has it, however short. */
+static void a_message_that_is_not_copied_is_answered(void **state)
+{
+	struct letter out, in;
+	char got[COPIED_MAX];
+
+	(void)state;
+	ends_open_as(false, 4 << 20, 1 << 16, 8);
+	post_send(&out, 0, 1, "too long for a copy", 20, false);
+	assert_int_equal(out.done, 0);
+	post_receive(&in, 1, 1, 0, got, sizeof(got));
+	letter_settle(&out);
+	letter_settle(&in);
+	assert_string_equal(got, "too long for a copy");
+	assert_int_equal(acks(0), 1);
+	teardown(state);
+}
+
+/* Has end 0 read each word of end 1's? */
+static bool credit_is_known(void *context)
+{
+	struct messages *const *both = context;
+
+	return messages_pending(both[1]) == 0 &&
+	       both[0]->peers[1].credited == both[1]->peers[0].told;
+}
+
+/* M12. A quarter of the share goes unanswered, and is credited whether it was kept or placed. */
+static void messages_beyond_a_quarter_of_a_share_are_answered(void **state)
+{
+	enum { SHARE = 64, ROUNDS = 4 };
+	static struct letter out[SHARE], in[SHARE];
+	char got;
+
+	(void)state;
+	ends_open(4 << 20, 2 * SHARE);
+	for (unsigned round = 0; round < ROUNDS; round++) {
+		const uint64_t before = acks(0);
+		const struct peer *peer = &ends[0]->peers[1];
+		uint64_t left, credited, quiet;
+
+		settle(credit_is_known, ends);
+		credited = peer->credited;
+		/* When it has heard of credit for the first time it asks for a larger share. */
+		left = SHARE / 4 - (peer->kept - peer->credited) - (peer->unanswered == 0);
+		for (unsigned i = 0; round % 2 == 1 && i < SHARE; i++)
+			post_receive(&in[i], 1, i, 0, &got, 1);
+		for (unsigned i = 0; i < SHARE / 2; i++)
+			post_send(&out[i], 0, i, "", 1, false);
+		settle(nothing_flies, ends[0]);
+		/* More credit may come meanwhile, and lets one ask again. */
+		credited = peer->credited - credited;
+		quiet = SHARE / 2 - (acks(0) - before);
+		assert_true(left > 0 && quiet >= left - (credited != 0));
+		assert_true(quiet <= left + credited);
+		for (unsigned i = 0; round % 2 == 0 && i < SHARE / 2; i++)
+			post_receive(&in[i], 1, i, 0, &got, 1);
+		for (unsigned i = 0; i < SHARE / 2; i++)
+			letter_settle(&in[i]);
+		for (unsigned i = SHARE / 2; round % 2 == 1 && i < SHARE; i++)
+			assert_true(messages_cancel(ends[1], &in[i].message));
+		settle(nothing_pends, ends[1]);
+		settle(nothing_pends, ends[0]);
+	}
+	teardown(state);
+}
+
+/* M12. End 0 makes no call but sends; end 1 hears that each word of its own was taken. */
+static void a_program_that_only_sends_hears_of_credit(void **state)
+{
+	enum { SHARE = 64, ROUNDS = 20, COUNT = SHARE / 8 };
+	static struct letter out[COUNT], in[COUNT];
+	char got;
+
+	(void)state;
+	ends_open(4 << 20, 2 * SHARE);
+	for (unsigned round = 0; round < ROUNDS; round++) {
+		const uint64_t start = messages_now();
+
+		for (unsigned i = 0; i < COUNT; i++) {
+			post_receive(&in[i], 1, i, 0, &got, 1);
+			post_send(&out[i], 0, i, "", 1, false);
+		}
+		while (!in[COUNT - 1].done || ends[1]->peers[0].tell.busy) {
+			if (messages_progress(ends[1]) == 0)
+				nap();
+			assert_true(messages_now() - start < SECONDS);
+		}
+	}
+	/* The message that asks for a larger share is answered, which is its credit. */
+	assert_int_equal(ends[1]->peers[0].taken, ROUNDS * COUNT - 1);
+	assert_int_equal(ends[1]->peers[0].told, (ROUNDS - 1) * COUNT);
+	assert_int_equal(acks(0), 1);
+	teardown(state);
+}
+
+static bool peer_is_lost(void *context)
+{
+	const struct messages *end = context;
+
+	return end->peers[1].failed;
+}
+
+/* M12. */
+static void a_refusal_is_told_of_a_message_that_needs_no_answer(void **state)
+{
+	struct letter out;
+
+	(void)state;
+	ends_open_as(true, 4 << 20, 1 << 10, EAGER);
+	hostile = true;
+	messages_dismiss(ends[1], 0);
+	unanswered_send(&out, 1);
+	settle(peer_is_lost, ends[0]);
+	assert_int_equal(acks(0), 0);
+	assert_int_equal(messages_pending(ends[0]), 0);
+	hostile = false;
+	teardown(state);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		CASE(a_peer_stays_until_its_short_messages_have_ended),
+		CASE_OPEN(shares_grow_by_asking),
+		CASE_OPEN(shares_that_are_used_up_grow_while_headers_are_left),
+		CASE_OPEN(a_short_message_needs_no_answer),
+		CASE_OPEN(a_message_that_is_not_copied_is_answered),
+		CASE_OPEN(messages_beyond_a_quarter_of_a_share_are_answered),
+		CASE_OPEN(a_program_that_only_sends_hears_of_credit),
+		CASE_OPEN(a_refusal_is_told_of_a_message_that_needs_no_answer),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
