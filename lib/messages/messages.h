@@ -76,11 +76,13 @@
  *     use. It counts as kept until the receiver tells that it has taken it, also if it was placed.
  *     The receiver keeps its data with the header when blocks are full. What goes beyond is
  *     answered, so a program that makes no calls stops nobody: three quarters of a share, of which
- *     the receiver may owe an eighth, still make it larger. A refusal is told without being asked
- *     for. Such a message has no slot: it is the poll core's when it was sent (engine/letters.h).
- *     A sender that hears of credit, and has less than SHARE_ENOUGH, lets the next message ask for
- *     more, unless it has asked with that share before: with a larger one the receiver has to tell
- *     of credit less often.
+ *     the receiver may owe an eighth, still make it larger. So is a message to a peer that has as
+ *     many of them under way as are left for others: what a peer says of credit, without taking a
+ *     frame, uses up no memory. A refusal is told without being asked for. Such a message has no
+ *     slot: it is the poll core's when it was sent (engine/letters.h). A sender that hears of
+ *     credit, and has less than SHARE_ENOUGH, lets the next message ask for more, unless it has
+ *     asked with that share before: with a larger one the receiver has to tell of credit less
+ *     often.
  */
 #ifndef MESSAGES_MESSAGES_H
 #define MESSAGES_MESSAGES_H

@@ -195,6 +195,15 @@ static uint64_t wish_length(const struct send_wish *wish)
 	return wish->vector ? map_vector_length(wish->vector) : wish->length;
 }
 
+/* M12. Letters to a peer are as many as are left for others: a peer that takes no frames, but tells
+ * of credit, leaves some to all. */
+static bool letters_have_place(const struct messages *messages, const struct peer *to)
+{
+	return letters_under_way(messages) + to->letters -
+		       atomic_load_explicit(&to->dispatch.ended, memory_order_relaxed) <
+	       LETTERS_MAX;
+}
+
 /* M12. A trace shows what is answered. */
 static bool needs_answer(
 	const struct messages *messages, uint32_t peer, const struct send_wish *wish)
@@ -203,7 +212,8 @@ static bool needs_answer(
 	const uint64_t length = wish_length(wish);
 
 	return wish->synchronous || wish->late || messages->options.late || length > COPIED_MAX ||
-	       length > messages->options.eager || credit_is_short(to) || trace_wanted();
+	       length > messages->options.eager || credit_is_short(to) ||
+	       !letters_have_place(messages, to) || trace_wanted();
 }
 
 /* M12 */

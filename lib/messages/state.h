@@ -13,9 +13,10 @@
 
 #define RECEIVES_MAX 16384 /* M6 */
 #define SENDS_MAX    16384
-#define SEEN_MAX     8192 /* M6 */
-#define PARTS_MAX    8192 /* M6, M11: a space without SEEN has these */
-#define PARTS_EACH   4096 /* of a buffer */
+#define LETTERS_MAX  16384 /* M12: under way */
+#define SEEN_MAX     8192  /* M6 */
+#define PARTS_MAX    8192  /* M6, M11: a space without SEEN has these */
+#define PARTS_EACH   4096  /* of a buffer */
 #define PART_UNIT    64
 #define CHUNK_SLOTS  64
 #define CHUNKS_MAX   16 /* of a peer and a size of slots */

@@ -287,6 +287,34 @@ static void a_refusal_is_told_of_a_message_that_needs_no_answer(void **state)
 	teardown(state);
 }
 
+/* M12. The peer takes no frame, and tells of credit all the time. */
+static void letters_to_a_peer_that_takes_none_leave_room_for_others(void **state)
+{
+	static struct letter out[LETTERS_MAX], other;
+	const char *fault = getenv("TEST_FAULT");
+	struct peer *peer;
+
+	(void)state;
+	setenv("TEST_FAULT", "drop=1", 1);
+	ends_open(4 << 20, 1 << 16);
+	hostile = true;
+	peer = &ends[0]->peers[1];
+	for (unsigned i = 0; i < LETTERS_MAX; i++) {
+		post_send(&out[i], 0, 1, "letter", 7, false);
+		peer->credited = peer->kept;
+	}
+	assert_true(letters_under_way(ends[0]) <= LETTERS_MAX / 2);
+	send_as(&other, 0, 0, &(const struct send_wish){.bits = 1, .buffer = "one", .length = 4});
+	assert_int_equal(other.done, 1);
+	assert_int_equal(ends[0]->peers[0].letters, 1);
+	teardown(state);
+	hostile = false;
+	if (fault)
+		setenv("TEST_FAULT", fault, 1);
+	else
+		unsetenv("TEST_FAULT");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -298,6 +326,7 @@ int main(void)
 		CASE_OPEN(messages_beyond_a_quarter_of_a_share_are_answered),
 		CASE_OPEN(a_program_that_only_sends_hears_of_credit),
 		CASE_OPEN(a_refusal_is_told_of_a_message_that_needs_no_answer),
+		CASE_OPEN(letters_to_a_peer_that_takes_none_leave_room_for_others),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
