@@ -417,7 +417,7 @@ static void socket_hush(int socket)
 /* The queue has not interrupted since it was asked to. Some cards never do so under vfio. After a
  * queue has often held frames without an interrupt, and has never interrupted, no interrupt is
  * expected of it any more. */
-static void ethdev_doubt(struct ethdev *ethdev)
+static void ethdev_interrupt_check(struct ethdev *ethdev)
 {
 	if (ethdev->rung || glue_now(NULL) - ethdev->armed < SILENCE ||
 		rte_eth_rx_queue_count(ethdev->id, 0) <= 0 || ++ethdev->silences < SILENCES_MAX)
@@ -451,7 +451,7 @@ int ethdev_interrupt(struct port *port, bool on)
 	}
 	rte_eth_dev_rx_intr_disable(ethdev->id, 0);
 	if (poll(&called, 1, 0) != 1)
-		ethdev_doubt(ethdev);
+		ethdev_interrupt_check(ethdev);
 	else if (read(called.fd, &count, sizeof(count)) < 0)
 		ethdev->interrupts = errno == EAGAIN || errno == EINTR;
 	else

@@ -38,8 +38,8 @@ static _Thread_local bool entered;
 
 /* They have numbers of their own, not EAL's: EAL need not run, and if it does, it lets secondary
  * processes in only while no thread has registered with it. */
-static atomic_bool lent[POOL_THREADS];
-static _Thread_local unsigned borrowed; /* which one */
+static atomic_bool in_use[POOL_THREADS];
+static _Thread_local unsigned used_number; /* which one */
 
 /* Threads of a program that has started EAL itself may have numbers that are so high. */
 static bool lcore_is_free(unsigned lcore)
@@ -47,15 +47,15 @@ static bool lcore_is_free(unsigned lcore)
 	return !eal_started() || rte_eal_lcore_role(lcore) == ROLE_OFF;
 }
 
-static bool thread_borrow(void)
+static bool thread_number_take(void)
 {
 	for (unsigned n = 0; n < POOL_THREADS; n++) {
 		/* Acquire: pairs with the release in thread_leave(), so that the last thread of
 		 * that number has finished with its caches. */
 		if (!lcore_is_free(POOL_LCORES + n) ||
-			atomic_exchange_explicit(&lent[n], true, memory_order_acquire))
+			atomic_exchange_explicit(&in_use[n], true, memory_order_acquire))
 			continue;
-		borrowed = n;
+		used_number = n;
 		RTE_PER_LCORE(_lcore_id) = POOL_LCORES + n;
 		return true;
 	}
@@ -68,7 +68,7 @@ static void thread_leave(void *unused)
 	if (glue_started())
 		pool_empty_caches(rte_lcore_id());
 	RTE_PER_LCORE(_lcore_id) = LCORE_ID_ANY;
-	atomic_store_explicit(&lent[borrowed], false, memory_order_release);
+	atomic_store_explicit(&in_use[used_number], false, memory_order_release);
 }
 
 static void thread_leave_prepare(void)
@@ -88,7 +88,7 @@ void glue_thread_enter(void)
 	if (!leave_usable)
 		return;
 	/* One thread too many has no cache: it is slower, not wrong. */
-	if (!thread_borrow())
+	if (!thread_number_take())
 		return;
 	pthread_setspecific(leave_key, &mark);
 }

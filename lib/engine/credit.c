@@ -22,12 +22,12 @@ bool credit_grow(struct credit_pool *pool, struct credit_rank *rank)
 	/* A window that is being taken back does not grow meanwhile. */
 	if (rank->asked > 0)
 		return false;
-	step = least(step, (pool->units - pool->lent) / 2);
+	step = least(step, (pool->units - pool->granted) / 2);
 	step = least(step, CREDIT_WINDOW_MAX - rank->window);
 	if (step == 0 || rank->window + step < CREDIT_WINDOW_MIN)
 		return false;
 	rank->window += step;
-	pool->lent += step;
+	pool->granted += step;
 	return true;
 }
 

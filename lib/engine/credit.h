@@ -55,7 +55,7 @@ struct credit_rank {
 /* What a receiver grants from. */
 struct credit_pool {
 	uint32_t units;
-	uint32_t lent;
+	uint32_t granted;
 };
 
 /* Units of a letter; length: at most 64 bytes * CREDIT_WINDOW_MAX. */
@@ -154,15 +154,15 @@ void credit_end(struct credit_pool *pool, struct credit_rank *rank);
 /* Memory of the pool for what no rank has credit for. */
 static inline bool credit_pool_take(struct credit_pool *pool, uint32_t units)
 {
-	if (units > pool->units - pool->lent)
+	if (units > pool->units - pool->granted)
 		return false;
-	pool->lent += units;
+	pool->granted += units;
 	return true;
 }
 
 static inline void credit_pool_give(struct credit_pool *pool, uint32_t units)
 {
-	pool->lent -= units;
+	pool->granted -= units;
 }
 
 #endif

@@ -108,10 +108,10 @@ struct operation {
 	};
 };
 
-/* Data that an event with TIER_LENT tells of (unexpected.h, U6): the program's until it says that
- * it has read them. */
-struct lent {
-	struct lent *next;
+/* Data of an event with TIER_DATA (unexpected.h, U6). The engine frees it after the program has set
+ * `read`. */
+struct event_data {
+	struct event_data *next;
 	_Atomic bool read;
 	uint8_t data[COPIED_MAX];
 };
@@ -142,10 +142,10 @@ struct space {
 	/* SPACE_TIERS */
 	struct tier_portal *portals;
 	struct kept_table kept;
-	struct kept_list *kept_lists;   /* one per Portal */
-	struct header *headers;         /* unexpected.c, by kept message */
-	uint8_t (*copies)[COPIED_MAX];  /* U6: by kept message */
-	struct lent *lent, *lent_last;  /* in the order of their events; NULL: there is none */
+	struct kept_list *kept_lists;                    /* one per Portal */
+	struct header *headers;                          /* unexpected.c, by kept message */
+	uint8_t (*copies)[COPIED_MAX];                   /* U6: by kept message */
+	struct event_data *event_data, *event_data_last; /* in the order of their events */
 	uint32_t kept_share;            /* U4: of each rank at first; 0: there is none */
 	uint32_t ranks;                 /* of which messages may be kept, then */
 	uint32_t *kept_of;              /* messages, by rank, then */

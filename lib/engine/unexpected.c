@@ -118,11 +118,11 @@ void unexpected_close(struct space *space)
 	free(space->kept_lists);
 	pages_unmap(space->headers, headers_bytes(space));
 	pages_unmap(space->copies, copies_bytes(space));
-	while (space->lent) {
-		struct lent *lent = space->lent;
+	while (space->event_data) {
+		struct event_data *event = space->event_data;
 
-		space->lent = lent->next;
-		free(lent);
+		space->event_data = event->next;
+		free(event);
 	}
 	free(space->kept_of);
 	free(space->arriving_of);
@@ -295,34 +295,35 @@ static void taker_tell(struct space *space, const struct taker *taker, enum tier
 }
 
 /* Copies that have been read are memory for others; the last of them goes on. */
-static struct lent *lent_take(struct space *space)
+static struct event_data *event_data_take(struct space *space)
 {
-	struct lent *lent = NULL;
+	struct event_data *event = NULL;
 
-	while (space->lent && atomic_load_explicit(&space->lent->read, memory_order_acquire)) {
-		free(lent);
-		lent = space->lent;
-		space->lent = lent->next;
+	while (space->event_data &&
+		atomic_load_explicit(&space->event_data->read, memory_order_acquire)) {
+		free(event);
+		event = space->event_data;
+		space->event_data = event->next;
 	}
-	return lent ? lent : malloc(sizeof(*lent));
+	return event ? event : malloc(sizeof(*event));
 }
 
 /* NULL: no memory. */
-static const struct lent *lend(struct space *space, const uint8_t *data)
+static const struct event_data *event_data_make(struct space *space, const uint8_t *data)
 {
-	struct lent *lent = lent_take(space);
+	struct event_data *event = event_data_take(space);
 
-	if (!lent)
+	if (!event)
 		return NULL;
-	lent->next = NULL;
-	atomic_store_explicit(&lent->read, false, memory_order_relaxed);
-	memcpy(lent->data, data, sizeof(lent->data));
-	if (space->lent)
-		space->lent_last->next = lent;
+	event->next = NULL;
+	atomic_store_explicit(&event->read, false, memory_order_relaxed);
+	memcpy(event->data, data, sizeof(event->data));
+	if (space->event_data)
+		space->event_data_last->next = event;
 	else
-		space->lent = lent;
-	space->lent_last = lent;
-	return lent;
+		space->event_data = event;
+	space->event_data_last = event;
+	return event;
 }
 
 /* U6. Its taker is told of a header with its data, if it wants to know. */
@@ -330,15 +331,15 @@ static void copy_tell(struct space *space, uint32_t i, const struct taker *taker
 {
 	const struct header *header = &space->headers[i];
 	struct account account = header->account;
-	const struct lent *lent;
+	const struct event_data *event;
 
 	if (!(taker->log & TIER_BIT(TIER_PUT_KEPT)))
 		return;
-	lent = lend(space, space->copies[i]);
-	if (!lent)
+	event = event_data_make(space, space->copies[i]);
+	if (!event)
 		account.moved = 0;
-	taker_tell(space, taker, TIER_PUT_KEPT, lent ? TIER_OK : TIER_FAULT,
-		lent ? (uintptr_t)lent->data : 0, lent ? TIER_LENT : 1, &account);
+	taker_tell(space, taker, TIER_PUT_KEPT, event ? TIER_OK : TIER_FAULT,
+		event ? (uintptr_t)event->data : 0, event ? TIER_DATA : 1, &account);
 }
 
 /* U2. Its taker gets a header whose message has ended. */

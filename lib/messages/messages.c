@@ -299,7 +299,7 @@ static void word_sent(struct messages *messages, struct tell *tell, const struct
 	struct peer *peer;
 
 	messages->pending--;
-	if (tell == &messages->whisper)
+	if (tell == &messages->user_word)
 		return;
 	peer = &messages->peers[tell->peer];
 	tell->busy = false;
@@ -358,8 +358,8 @@ void messages_tell(struct messages *messages, uint32_t peer, uint64_t word)
 	if (front_visit(messages->options.front, &messages->visit, messages->handle,
 		    HANDLE_INTERFACE, -1) != 0)
 		return;
-	messages->whisper.peer = peer;
-	word_post(messages, &messages->whisper, WORD_USER, word);
+	messages->user_word.peer = peer;
+	word_post(messages, &messages->user_word, WORD_USER, word);
 	visit_leave(&messages->visit);
 }
 
@@ -541,12 +541,13 @@ static void news_handle(struct messages *messages, const struct news *news)
 	}
 }
 
-/* What was lent with an event has been read. */
-static void lent_return(const struct news *news)
+/* The data of an event has been read. */
+static void event_data_return(const struct news *news)
 {
-	struct lent *lent = (struct lent *)(uintptr_t)(news->start - offsetof(struct lent, data));
+	struct event_data *data =
+		(struct event_data *)(uintptr_t)(news->start - offsetof(struct event_data, data));
 
-	atomic_store_explicit(&lent->read, true, memory_order_release);
+	atomic_store_explicit(&data->read, true, memory_order_release);
 }
 
 static void outcome_handle(struct messages *messages, struct outcome *outcome)
@@ -596,8 +597,8 @@ unsigned events_run(struct messages *messages)
 		else if (answer != QUEUE_EVENT)
 			break;
 		news_handle(messages, &news);
-		if (news.tier == TIER_LENT)
-			lent_return(&news);
+		if (news.tier == TIER_DATA)
+			event_data_return(&news);
 		count++;
 	}
 	if (messages->disabled) {
@@ -930,7 +931,7 @@ enum answer messages_open(const struct messages_options *options, struct message
 		messages->options.classes = 1;
 	messages->told = ITEM_TOLD;
 	messages->greeted = ITEM_GREETED;
-	messages->whisper.kind = ITEM_TELL;
+	messages->user_word.kind = ITEM_TELL;
 	messages->share = options->headers / options->count;
 	blocks_plan(messages);
 	messages->names = 1;

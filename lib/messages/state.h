@@ -191,7 +191,7 @@ struct messages {
 	struct process *map; /* of peers that come, then their names; the poll core reads both */
 	uint32_t known;      /* of them */
 	struct peer *retired, **retired_end; /* their numbers are free */
-	struct tell whisper;                 /* words of the user's */
+	struct tell user_word;               /* words of the user's */
 	struct peer peers[];
 };
 

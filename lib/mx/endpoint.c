@@ -31,9 +31,9 @@ uint64_t endpoint_now(void)
 	return library_now();
 }
 
-struct mx_endpoint *endpoint_at(unsigned place)
+struct mx_endpoint *endpoint_at(unsigned slot)
 {
-	return place - 1 < ENDPOINTS_MAX ? &endpoints[place - 1] : NULL;
+	return slot - 1 < ENDPOINTS_MAX ? &endpoints[slot - 1] : NULL;
 }
 
 /* --- calls */
@@ -242,7 +242,7 @@ static bool tables_make(struct mx_endpoint *endpoint, const struct wish *wish)
 	/* Peers choose bits that are searched for. */
 	(void)!getrandom(secret, sizeof(secret), GRND_NONBLOCK);
 	if (!endpoint->contacts || !endpoint->sessions ||
-		!kept_table_init(&endpoint->places, 0, secret))
+		!kept_table_init(&endpoint->requests, 0, secret))
 		return false;
 	list_init(&endpoint->ended);
 	kept_list_init(&endpoint->searched);
@@ -311,7 +311,7 @@ static enum answer messages_make(struct mx_endpoint *endpoint, const struct wish
 	return messages_open(&options, &endpoint->messages);
 }
 
-/* The endpoint of a place that is free, under a board and an id that it has. tries: another id will
+/* The endpoint of a free slot, under a board and an id that it has. tries: another id will
  * do if this one is in use. */
 static mx_return_t endpoint_open(struct mx_endpoint *endpoint, bool tries, const struct wish *wish)
 {
@@ -337,7 +337,7 @@ static mx_return_t endpoint_open(struct mx_endpoint *endpoint, bool tries, const
 no_messages:
 	(void)interface_close(&mx_front, endpoint->interface);
 no_tables:
-	kept_table_free(&endpoint->places);
+	kept_table_free(&endpoint->requests);
 	return answer_code(answer);
 }
 
@@ -350,13 +350,13 @@ static bool endpoint_is_here(uint32_t board, uint32_t id)
 	return false;
 }
 
-/* A place that is not used. */
+/* An unused slot. */
 static struct mx_endpoint *endpoint_find_free(void)
 {
 	static bool made;
 
 	for (unsigned i = 0; i < ENDPOINTS_MAX && !made; i++)
-		endpoints[i].place = i + 1;
+		endpoints[i].slot = i + 1;
 	made = true;
 	for (unsigned i = 0; i < ENDPOINTS_MAX; i++)
 		if (!endpoints[i].taken)

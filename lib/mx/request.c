@@ -25,8 +25,8 @@ struct request *request_slot_make(struct mx_endpoint *endpoint)
 		if (batch == REQUEST_BATCHES)
 			return NULL;
 		count = (UINT64_C(2) << (REQUEST_BATCH_BITS + batch)) - (1u << REQUEST_BATCH_BITS);
-		if (endpoint->places.count < count &&
-			!kept_table_grow(&endpoint->places, (uint32_t)count))
+		if (endpoint->requests.count < count &&
+			!kept_table_grow(&endpoint->requests, (uint32_t)count))
 			return NULL;
 		endpoint->batches[batch] =
 			calloc(UINT64_C(1) << (REQUEST_BATCH_BITS + batch), sizeof(*request));
@@ -34,7 +34,7 @@ struct request *request_slot_make(struct mx_endpoint *endpoint)
 		if (!request)
 			return NULL;
 	}
-	request->index = kept_take(&endpoint->places);
+	request->index = kept_take(&endpoint->requests);
 	assert(request->index == endpoint->request_count);
 	endpoint->request_count++;
 	request->generation = atomic_load(&endpoint->generation) << LIFE_AT;
@@ -71,7 +71,7 @@ static void ended_enter(struct mx_endpoint *endpoint)
 		const struct match_key key = {.bits = request_bits(request)};
 
 		link_remove(&request->link);
-		kept_add(&endpoint->places, &endpoint->searched, request->index, &key);
+		kept_add(&endpoint->requests, &endpoint->searched, request->index, &key);
 		request->searched = true;
 	}
 }
@@ -83,7 +83,7 @@ struct request *request_ended(struct mx_endpoint *endpoint, uint64_t bits, uint6
 	uint32_t index;
 
 	ended_enter(endpoint);
-	index = kept_first(&endpoint->places, &endpoint->searched, &any);
+	index = kept_first(&endpoint->requests, &endpoint->searched, &any);
 	return index == KEPT_NONE ? NULL : request_at(endpoint, index);
 }
 
@@ -188,7 +188,7 @@ void requests_close(struct mx_endpoint *endpoint)
 	endpoint->request_count = 0;
 	endpoint->free = NULL;
 	kept_list_clear(&endpoint->searched);
-	kept_table_free(&endpoint->places);
+	kept_table_free(&endpoint->requests);
 }
 
 /* --- memory */
@@ -508,7 +508,7 @@ mx_return_t mx_buffered(
 mx_return_t mx_context(mx_request_t *request, void **context)
 {
 	const struct mx_endpoint *endpoint =
-		request ? endpoint_at((unsigned)((uintptr_t)*request >> REQUEST_PLACE_AT)) : NULL;
+		request ? endpoint_at((unsigned)((uintptr_t)*request >> REQUEST_SLOT_AT)) : NULL;
 	const struct request *found = endpoint ? request_of(endpoint, request) : NULL;
 
 	if (!found)

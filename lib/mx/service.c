@@ -33,8 +33,8 @@ static void *service_run(void *argument)
 		uint32_t calls = atomic_load(&service.calls);
 		bool connecting = false;
 
-		for (unsigned place = 1; endpoint_at(place); place++)
-			connecting |= endpoint_serve(endpoint_at(place));
+		for (unsigned slot = 1; endpoint_at(slot); slot++)
+			connecting |= endpoint_serve(endpoint_at(slot));
 		futex_wait(&service.calls, calls, connecting ? SOON : PAUSE);
 	}
 	return argument;

@@ -66,7 +66,7 @@ struct ask {
 
 /* --- addresses */
 
-#define PLACE_AT      56
+#define SLOT_AT       56
 #define GENERATION_AT 32
 #define GENERATIONS   0xffffff
 
@@ -77,7 +77,7 @@ static mx_endpoint_addr_t address_make(
 	uint64_t generation = atomic_load(&endpoint->generation) & GENERATIONS;
 
 	return (mx_endpoint_addr_t){
-		{(uint64_t)endpoint->place << PLACE_AT | generation << GENERATION_AT | name,
+		{(uint64_t)endpoint->slot << SLOT_AT | generation << GENERATION_AT | name,
 			nic_id_of(contact->nid) << 16 | contact->id}};
 }
 
@@ -112,7 +112,7 @@ uint32_t session_to(const struct mx_endpoint *endpoint, mx_endpoint_addr_t addre
  * NULL if there is none. Returns NULL, without a lock, if there is no such endpoint. */
 static struct mx_endpoint *session_anywhere(mx_endpoint_addr_t address, struct session **session)
 {
-	struct mx_endpoint *endpoint = endpoint_at((unsigned)(address.stuff[0] >> PLACE_AT));
+	struct mx_endpoint *endpoint = endpoint_at((unsigned)(address.stuff[0] >> SLOT_AT));
 	uint32_t number;
 
 	*session = NULL;

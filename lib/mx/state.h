@@ -23,7 +23,7 @@
  * X4. A request that has ended is in a list in the order of ends until it is given back: in
  *     `searched`, or behind all of those in `ended`, a plain list, which costs little. A search
  *     moves those in `ended` to `searched` first. That is a list of match/kept.h, so a search does
- *     not grow with the requests that it is not about; a request's place in its table is its index.
+ *     not grow with the requests that it is not about; a request's slot in the table is its index.
  *     A request that was forgotten is in neither.
  * X5. A thread blocks until the endpoint's `changes` is not what it was under the lock. Whoever
  *     ends a request, or wakes, changes it before it wakes the others.
@@ -121,7 +121,7 @@ struct visitation {
 #define REQUEST_BATCHES    20u /* each is twice as long as the one before: 268 million */
 #define REQUEST_BATCH_BITS 8   /* of the number of requests in the first batch */
 /* A handle's bits. */
-#define REQUEST_PLACE_AT      56
+#define REQUEST_SLOT_AT       56
 #define REQUEST_GENERATION_AT 32
 #define REQUEST_GENERATIONS   0xffffffu
 static_assert(sizeof(mx_request_t) == sizeof(uint64_t), "a handle has room for all of them");
@@ -129,7 +129,7 @@ static_assert(sizeof(mx_request_t) == sizeof(uint64_t), "a handle has room for a
 struct mx_endpoint {
 	/* A power of two of bytes apart, which makes an address cheap to check. */
 	_Alignas(512) _Atomic bool open;
-	uint32_t place; /* in the table, from 1 */
+	uint32_t slot; /* in the table, from 1 */
 	_Atomic uint32_t generation;
 	_Atomic uint32_t changes; /* X5 */
 	_Atomic uint32_t lock;    /* base/lock.h */
@@ -149,7 +149,7 @@ struct mx_endpoint {
 	uint32_t request_count;                   /* free ones among them */
 	struct link ended;                        /* X4, as the next two */
 	struct kept_list searched;
-	struct kept_table places;
+	struct kept_table requests;
 	uint8_t context_bits, context_shift;
 	struct link connects;     /* pending */
 	struct wheel timers;      /* X6 */
@@ -168,7 +168,7 @@ struct mx_endpoint {
 	uint32_t looks;   /* since a thread blocked, see peers_ask() */
 	bool news;        /* a request has ended that nobody was told of */
 	bool closing;
-	bool taken;     /* the place is an endpoint's; under the lock of opening and closing */
+	bool taken;     /* the slot is an endpoint's; under the lock of opening and closing */
 	uint64_t asked; /* when peers were asked for a sign of life last, ns */
 	/* handler.c */
 	mx_unexp_handler_t unexpected; /* NULL: there is none */
@@ -253,8 +253,8 @@ static inline uint32_t length_told(uint64_t bytes)
 	return bytes < UINT32_MAX ? (uint32_t)bytes : UINT32_MAX;
 }
 
-/* NULL: there is no such place. */
-struct mx_endpoint *endpoint_at(unsigned place);
+/* NULL: there is no such slot. */
+struct mx_endpoint *endpoint_at(unsigned slot);
 /* Does what peers wait for, unless a call has the endpoint. Is a connect of its pending? */
 bool endpoint_serve(struct mx_endpoint *endpoint);
 
@@ -295,7 +295,7 @@ void handler_progress(struct mx_endpoint *endpoint);
 
 /* --- request.c */
 
-/* A place more in the table; NULL: no memory. */
+/* One more slot in the table; NULL: no memory. */
 struct request *request_slot_make(struct mx_endpoint *endpoint);
 void request_forget(struct request *request);
 /* What test_any() goes by. */
@@ -367,7 +367,7 @@ static inline void request_give(struct request *request)
 	if (link_listed(&request->link))
 		link_remove(&request->link);
 	if (request->searched)
-		kept_remove(&endpoint->places, &endpoint->searched, request->index);
+		kept_remove(&endpoint->requests, &endpoint->searched, request->index);
 	request->searched = false;
 	if (request->vector)
 		free(request->vector);
@@ -378,7 +378,7 @@ static inline void request_give(struct request *request)
 	endpoint->free = request;
 }
 
-/* The request of a place; NULL: there is none. Requests stay until the endpoint closes, and no
+/* The request of a slot; NULL: there is none. Requests stay until the endpoint closes, and no
  * batch moves, so that any handle can be looked up, without the lock too. */
 static inline struct request *request_at(const struct mx_endpoint *endpoint, uint32_t index)
 {
@@ -393,7 +393,7 @@ static inline struct request *request_at(const struct mx_endpoint *endpoint, uin
 /* What a program knows a request by: a number that is never NULL, whose bits are checked. */
 static inline mx_request_t request_handle(const struct request *request)
 {
-	uint64_t bits = (uint64_t)request->endpoint->place << REQUEST_PLACE_AT |
+	uint64_t bits = (uint64_t)request->endpoint->slot << REQUEST_SLOT_AT |
 			(uint64_t)(request->generation & REQUEST_GENERATIONS)
 				<< REQUEST_GENERATION_AT |
 			request->index;
@@ -408,7 +408,7 @@ static inline struct request *request_of(
 	uint64_t bits = handle ? (uintptr_t)*handle : 0;
 	struct request *request;
 
-	if (bits >> REQUEST_PLACE_AT != endpoint->place)
+	if (bits >> REQUEST_SLOT_AT != endpoint->slot)
 		return NULL;
 	request = request_at(endpoint, (uint32_t)bits);
 	if (!request || request->kind == REQUEST_FREE ||

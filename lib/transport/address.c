@@ -41,22 +41,22 @@
 
 #define ASK_FIRST_WAIT (1 * MILLISECOND)
 #define ASK_LAST_WAIT  (500 * MILLISECOND)
-/* questions that go only to where the peer was, and with udp cast no doubt on the way to the
+/* questions that go only to where the peer was, and with udp do not question the way to the
  * node */
 #define ASKS_TRUSTED 3
 /* The same where a hint says that the process is. A host that thousands begin to talk to at once
  * loses questions, and all of them asking everybody would be worse. Where the hint is wrong,
  * whoever is there says so (I6). */
-#define ASKS_TOLD  8
-#define ASKS_DOUBT 6 /* questions when nothing waits for the answer */
+#define ASKS_TOLD      8
+#define ASKS_CHALLENGE 6 /* questions when nothing waits for the answer */
 /* of silence, after which the word of another that the process is not there counts, */
 #define DENIED_LIFE SECOND
 #define DENIED_WAIT (100 * MILLISECOND) /* and in which the process may still answer */
 /* after a BYE: the process is certainly not there, unless it is there again */
 #define BYE_LIFE SECOND
 #define BYE_WAIT (100 * MILLISECOND)
-/* least time from the answer to a doubt to the next question */
-#define DOUBT_SPACING (1 * MILLISECOND)
+/* least time from the answer to a challenge to the next one */
+#define CHALLENGE_SPACING (1 * MILLISECOND)
 /* what an answer counts for: itself, and what it costs to read the question */
 #define TELL_BYTES     128
 #define CLAIMS         3                   /* questions for the own process */
@@ -141,7 +141,7 @@ static void question_send(struct transport *transport, const struct peer *peer, 
 	address_send(transport, &frame, to);
 	COUNT(transport, asks_sent);
 	if (to == broadcast)
-		COUNT(transport, asks_everybody);
+		COUNT(transport, asks_broadcast);
 }
 
 /* A process that is not known is asked first where a frame, or a hint, said that it is:
@@ -221,7 +221,7 @@ static void question_begin(struct transport *transport, struct peer *peer)
 		peer->progress = transport->now;
 }
 
-/* A doubt's question may be out already, and messages wait for its answer from now on. They have
+/* A challenge may be out already, and messages wait for its answer from now on. They have
  * the whole peer timeout. */
 void address_lose(struct transport *transport, struct peer *peer)
 {
@@ -288,7 +288,7 @@ void transport_hint(struct transport *transport, struct process process, const u
 		address_look_up(transport, peer);
 }
 
-void address_doubt(struct transport *transport, struct peer *peer, const uint8_t *from)
+void address_challenge(struct transport *transport, struct peer *peer, const uint8_t *from)
 {
 	if (peer->self)
 		return;
@@ -297,23 +297,23 @@ void address_doubt(struct transport *transport, struct peer *peer, const uint8_t
 		return;
 	}
 	if (!peer->asking) {
-		COUNT(transport, lives_doubted);
+		COUNT(transport, challenges_sent);
 		question_begin(transport, peer);
 		if (transport->now >= peer->ask_due)
 			address_question(transport, peer);
 	} else if (peer->asks > ASKS_TRUSTED) {
 		/* The peer may be there again. */
-		peer->ask_due = RTE_MIN(peer->ask_due, transport->now + DOUBT_SPACING);
+		peer->ask_due = RTE_MIN(peer->ask_due, transport->now + CHALLENGE_SPACING);
 	}
 	peer_wake(transport, peer, peer->ask_due);
 }
 
-void address_doubt_still(struct transport *transport, struct peer *peer)
+void address_challenge_still(struct transport *transport, struct peer *peer)
 {
 	if (peer->self || peer->asking)
 		return;
 	question_begin(transport, peer);
-	peer->asks = ASKS_DOUBT - 1;
+	peer->asks = ASKS_CHALLENGE - 1;
 	address_question(transport, peer);
 	peer_wake(transport, peer, peer->ask_due);
 }
@@ -417,7 +417,7 @@ bool address_run(struct transport *transport, struct peer *peer)
 		return true;
 	}
 	if (address_wanted(transport, peer) ? transport->now < answer_end(transport, peer)
-					    : peer->asks < ASKS_DOUBT) {
+					    : peer->asks < ASKS_CHALLENGE) {
 		address_question(transport, peer);
 		return true;
 	}
@@ -524,7 +524,7 @@ bool address_answered(
 	peer->asking = false;
 	peer->ask_due = transport->now;
 	if (peer->address_state == ADDRESS_KNOWN)
-		peer->ask_due += DOUBT_SPACING;
+		peer->ask_due += CHALLENGE_SPACING;
 	return true;
 }
 

@@ -50,10 +50,10 @@ void address_ask(struct transport *transport, struct peer *peer);
 void address_ask_anew(struct transport *transport, struct peer *peer);
 /* A frame says that the peer's life or address is another, or nothing is heard of it any more: it
  * is asked. from: where the frame came from; NULL: there is none. */
-void address_doubt(struct transport *transport, struct peer *peer, const uint8_t *from);
-/* A peer that was doubted and has not answered is still silent: one more question, to everybody.
+void address_challenge(struct transport *transport, struct peer *peer, const uint8_t *from);
+/* A challenged peer that has not answered is still silent: one more question, to everybody.
  * Thousands of silent peers must not fill the network with questions. */
-void address_doubt_still(struct transport *transport, struct peer *peer);
+void address_challenge_still(struct transport *transport, struct peer *peer);
 uint64_t address_due(const struct peer *peer);
 /* Is it known that no process has the peer's name now? */
 bool address_absent(const struct transport *transport, const struct peer *peer);

@@ -191,7 +191,8 @@ static void ping_send(struct transport *transport, struct ping *ping)
 	peer->sent = transport->now;
 }
 
-/* The reason why no answer came. The known life and address of a silent process are doubted. */
+/* The reason why no answer came. A silent process is challenged, because its incarnation and
+ * address may have changed. */
 static enum ping_outcome ping_failure(struct transport *transport, struct ping *ping)
 {
 	struct peer *peer = peer_table_find(&transport->peers, ping->to);
@@ -200,7 +201,7 @@ static enum ping_outcome ping_failure(struct transport *transport, struct ping *
 	ping->absent = peer && address_absent(transport, peer);
 	if (ping->sent != 0) {
 		if (peer)
-			address_doubt(transport, peer, NULL);
+			address_challenge(transport, peer, NULL);
 		return PING_NO_ANSWER;
 	}
 	if (peer && peer->address_state == ADDRESS_KNOWN)

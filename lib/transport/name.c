@@ -275,7 +275,7 @@ void name_told(struct transport *transport, const struct frame_view *view)
 		if (query->number != number || query->asked == 0 || !name_is_good(&name) ||
 			!name_matches(query, &name, header->source_nid))
 			continue;
-		COUNT(transport, founds_received);
+		COUNT(transport, find_answers_received);
 		if (!query->found) {
 			query->ends = RTE_MIN(query->ends, transport->now + NAME_SETTLE);
 			query->found = true;
@@ -287,5 +287,5 @@ void name_told(struct transport *transport, const struct frame_view *view)
 		}
 		return;
 	}
-	COUNT(transport, dropped_found);
+	COUNT(transport, dropped_find_answer);
 }

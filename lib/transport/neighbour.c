@@ -14,7 +14,7 @@
 #define WAYS   4
 #define MEMORY (60 * SECOND) /* how long an address that was learnt is good */
 /* how old it is asked for again when something contradicts it */
-#define DOUBT            (1 * SECOND)
+#define VERIFY_AGE       (1 * SECOND)
 #define ASK_FIRST_WAIT   (1 * MILLISECOND)
 #define ASK_LAST_DOUBLES 10 /* so a question a second at last */
 
@@ -145,7 +145,7 @@ const uint8_t *neighbour_confirm(
 	if (memcmp(hardware, from, FRAME_ADDRESS_BYTES) == 0)
 		return hardware;
 	neighbour = neighbour_lookup(transport, address);
-	if (neighbour && transport->now - neighbour->learnt >= DOUBT)
+	if (neighbour && transport->now - neighbour->learnt >= VERIFY_AGE)
 		neighbour_ask(transport, address, process);
 	return hardware;
 }

@@ -198,7 +198,7 @@ struct peer {
 	enum outgoing_state outgoing : 2;
 	enum incoming_state incoming : 2;
 	bool self : 1;    /* this process */
-	bool asking : 1;  /* it is asked for its address, or because that is doubted */
+	bool asking : 1;  /* it is asked for its address, or to confirm it (a challenge) */
 	bool stalled : 1; /* there is work, but no window or credit */
 	bool slow_start : 1;
 	uint16_t rx_stream;

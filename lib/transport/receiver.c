@@ -552,7 +552,7 @@ static __rte_noinline bool life_other(
 		return true;
 	}
 	COUNT(transport, dropped_stale);
-	address_doubt(transport, peer, arrival->outer.from);
+	address_challenge(transport, peer, arrival->outer.from);
 	return false;
 }
 
@@ -624,7 +624,7 @@ static bool frame_is_new(const struct transport *transport, const struct peer *p
 }
 
 /* A frame that proves itself may come from elsewhere than where the peer was known to be. Whoever
- * repeats frames must not move the peer, so one that is not new only casts a doubt. */
+ * repeats frames must not move the peer, so one that is not new only causes a challenge. */
 static __rte_noinline void address_follow(
 	struct transport *transport, struct peer *peer, const struct arrival *arrival)
 {
@@ -632,7 +632,7 @@ static __rte_noinline void address_follow(
 
 	if (address_other(transport, peer, from) &&
 		!frame_is_new(transport, peer, arrival->frame.header))
-		address_doubt(transport, peer, from);
+		address_challenge(transport, peer, from);
 	else
 		address_learn(transport, peer, from);
 }
@@ -680,7 +680,7 @@ static inline bool peer_receive(
 	if (unlikely(transport->now - peer->heard > transport->spans.stream_memory))
 		stream_expire(transport, peer);
 	if (unlikely(!proven) && address_other(transport, peer, arrival->outer.from))
-		address_doubt(transport, peer, arrival->outer.from);
+		address_challenge(transport, peer, arrival->outer.from);
 	if (type <= FRAME_ACK) {
 		if (proven)
 			proof_note(transport, peer, arrival, near);
@@ -716,7 +716,7 @@ static __rte_noinline void question_receive(
 
 	if (peer && life_fine(transport, peer, arrival) &&
 		address_other(transport, peer, arrival->outer.from))
-		address_doubt(transport, peer, arrival->outer.from);
+		address_challenge(transport, peer, arrival->outer.from);
 	if (!process_same(to, transport->options.self)) {
 		COUNT(transport, dropped_foreign);
 		/* posternd lets nobody speak for another one. */

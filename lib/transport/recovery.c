@@ -155,9 +155,9 @@ static void recovery_expire(struct transport *transport, struct peer *peer)
 	congestion_timeout(transport, peer);
 	sender_ready(transport, peer);
 	if (peer->backoff == ASK_AFTER)
-		address_doubt(transport, peer, NULL);
+		address_challenge(transport, peer, NULL);
 	else if (peer->backoff > ASK_AFTER)
-		address_doubt_still(transport, peer);
+		address_challenge_still(transport, peer);
 	if (address_absent(transport, peer))
 		recovery_refused(transport, peer);
 }
@@ -208,7 +208,7 @@ void recovery_refused(struct transport *transport, struct peer *peer)
 	}
 	if (flight->refusals < REFUSALS)
 		flight->refusals++;
-	address_doubt(transport, peer, NULL);
+	address_challenge(transport, peer, NULL);
 	peer_wake(transport, peer, RTE_MIN(recovery_due(transport, peer), address_due(peer)));
 }
 

@@ -54,10 +54,10 @@
 	X(arps_answered, "ARP questions for this node's address that were answered")               \
 	X(arps_received, "ARP messages received")                                                  \
 	X(asks_sent, "address questions sent")                                                     \
-	X(asks_everybody, "of these: sent by broadcast")                                           \
+	X(asks_broadcast, "of these: sent by broadcast")                                           \
 	X(asks_received, "address questions for this process")                                     \
 	X(dropped_ask, "of these: not answered, because there were too many of them")              \
-	X(lives_doubted,                                                                           \
+	X(challenges_sent,                                                                         \
 		"times a peer was asked because a frame claimed another run or address of it")     \
 	X(resets_sent, "times a peer was told that its target run or stream has ended")            \
 	X(resets_received, "times a peer reported that the target run or stream has ended")        \
@@ -69,9 +69,10 @@
 	X(dropped_pong, "answers to echo questions that came late, twice, or without a question")  \
 	X(finds_sent, "questions for a host's name sent")                                          \
 	X(finds_received, "questions for this host's name that were received")                     \
-	X(founds_received, "answers to this process's questions for a name")                       \
+	X(find_answers_received, "answers to this process's questions for a name")                 \
 	X(dropped_find, "questions for a name not answered, because there were too many of them")  \
-	X(dropped_found, "answers to questions for a name that came late or without a question")   \
+	X(dropped_find_answer,                                                                     \
+		"answers to questions for a name that came late or without a question")            \
 	X(duplicates_seen,                                                                         \
 		"frames by which another process claims this one's node and process id")           \
 	X(peers_made, "peers learnt of")                                                           \

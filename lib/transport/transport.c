@@ -40,7 +40,7 @@
 /* who sent within one or two counts as an active sender */
 #define EPOCH (1 * MILLISECOND)
 /* between looks whether a port has let go of a frame */
-#define LENT_LOOK (20 * MICROSECOND)
+#define RELEASE_LOOK (20 * MICROSECOND)
 /* the part of the time for which a port has taken nothing that passes before it is tried again */
 #define RETRY_SHARE 8
 #define BYE_TRIES   16 /* for a port that does not take what it is given */
@@ -431,7 +431,7 @@ static uint64_t transport_due(const struct transport *transport)
 		transport->refused.head || transport->pending_ack_count > 0)
 		return 0;
 	if (transport->zcopies_ended)
-		due = RTE_MIN(due, transport->now + LENT_LOOK);
+		due = RTE_MIN(due, transport->now + RELEASE_LOOK);
 	if (transport->outbox_count > 0 || !list_empty(&transport->ready))
 		due = transport->blocked ? RTE_MIN(due, transport->now + retry_delay(transport))
 					 : 0;

@@ -83,8 +83,8 @@ int main(int count, char **words)
 	if (ping.status != POSTERN_PING_ANSWERED || postern_job_barrier() != PTL_FAIL)
 		return 3;
 	/* A neighbour that had no CPU for a while is asked three times before everybody is. */
-	if (counter_find(ni, "asks_everybody") != 0 &&
-		counter_find(ni, "asks_sent") < counter_find(ni, "asks_everybody") + 3)
+	if (counter_find(ni, "asks_broadcast") != 0 &&
+		counter_find(ni, "asks_sent") < counter_find(ni, "asks_broadcast") + 3)
 		return 4;
 	file_write(rank, "done", "", 0);
 	for (unsigned n = 0; n < size; n++)

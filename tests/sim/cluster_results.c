@@ -212,7 +212,7 @@ static const struct post *ended_first(const struct member *member, uint64_t bits
 
 	/* In their order, without the index that the endpoint itself searches by. */
 	for (uint32_t i = endpoint->searched.head; i != KEPT_NONE;
-		i = endpoint->places.base[i].next) {
+		i = endpoint->requests.base[i].next) {
 		const struct request *request = request_at(endpoint, i);
 
 		if ((request_bits(request) & mask) == bits)

@@ -352,10 +352,10 @@ static void result_refusals(
 /* Nobody asks everybody for a process whose card is right. */
 static void result_cards(struct result *result, const struct plan *plan, uint64_t lies)
 {
-	double asked = (double)result->transport.asks_everybody;
+	double asked = (double)result->transport.asks_broadcast;
 
 	report_metric(result, "wrong_cards", "", (double)lies);
-	result_expect(result, !plan->expect || asked <= 2 * (double)lies, "asks_everybody", asked);
+	result_expect(result, !plan->expect || asked <= 2 * (double)lies, "asks_broadcast", asked);
 }
 
 /* Each node is told where all others are, as by a launcher. Returns how often that is wrong. */

@@ -458,7 +458,7 @@ static void process__that_is_denied_blindly_has_the_whole_peer_timeout(void **st
 }
 
 /* It has a socket of its own, of which posternd knows nothing. Frames are lost, so that it is
- * doubted. */
+ * challenged. */
 static void process__that_is_denied_and_lives_is_not_missed(void **state)
 {
 	struct network *network = acquaintances();

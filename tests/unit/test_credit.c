@@ -117,11 +117,11 @@ static void test_growth(void **state)
 	for (uint32_t window = CREDIT_WINDOW_MIN; window <= CREDIT_WINDOW_MAX; window *= 2) {
 		assert_true(credit_grow(&pool, &rank));
 		assert_int_equal(rank.window, window);
-		assert_int_equal(pool.lent, window);
+		assert_int_equal(pool.granted, window);
 	}
 	assert_false(credit_grow(&pool, &rank));
 	/* By half of what is free, and to no less than the least. */
-	pool.units = pool.lent + 64;
+	pool.units = pool.granted + 64;
 	assert_true(credit_grow(&pool, &late));
 	assert_int_equal(late.window, 32);
 	assert_true(credit_grow(&pool, &late));
@@ -137,7 +137,7 @@ static void test_growth(void **state)
 	assert_true(credit_grow(&pool, &late));
 	assert_false(credit_pool_take(&pool, 33));
 	assert_true(credit_pool_take(&pool, 32));
-	assert_int_equal(pool.lent, 100);
+	assert_int_equal(pool.granted, 100);
 }
 
 static void test_due(void **state)
@@ -169,7 +169,7 @@ static void test_due(void **state)
 
 static void test_reclaim(void **state)
 {
-	struct credit_pool pool = {.units = 1000, .lent = 100};
+	struct credit_pool pool = {.units = 1000, .granted = 100};
 	struct credit_rank rank = {.window = 100, .told = 100, .used = 40, .taken = 30};
 	struct credit_sent sent = {.spent = 60, .granted = 100};
 
@@ -177,10 +177,10 @@ static void test_reclaim(void **state)
 	/* What is owed comes first, and no word is said of it. */
 	assert_int_equal(credit_reclaim(&pool, &rank, 20), 0);
 	assert_int_equal(rank.window, 80);
-	assert_int_equal(pool.lent, 80);
+	assert_int_equal(pool.granted, 80);
 	assert_int_equal(credit_reclaim(&pool, &rank, 50), 40);
 	assert_int_equal(rank.window, 70);
-	assert_int_equal(pool.lent, 70);
+	assert_int_equal(pool.granted, 70);
 	assert_int_equal(credit_owed(&rank), 0);
 	/* One question at a time, and no growth meanwhile. */
 	assert_int_equal(credit_reclaim(&pool, &rank, 10), 0);
@@ -192,7 +192,7 @@ static void test_reclaim(void **state)
 	assert_true(credit_use(&rank, 20)); /* was under way */
 	assert_true(credit_returned(&pool, &rank, 40));
 	assert_int_equal(rank.window, 30);
-	assert_int_equal(pool.lent, 30);
+	assert_int_equal(pool.granted, 30);
 	assert_int_equal(rank.used, sent.spent);
 	assert_int_equal(rank.told, rank.taken + rank.window);
 	/* An answer was given once. */
@@ -202,12 +202,12 @@ static void test_reclaim(void **state)
 	credit_take(&rank, 30);
 	assert_int_equal(credit_reclaim(&pool, &rank, UINT32_MAX), 0);
 	assert_int_equal(rank.window, 0);
-	assert_int_equal(pool.lent, 0);
+	assert_int_equal(pool.granted, 0);
 }
 
 static void test_lying_answers(void **state)
 {
-	struct credit_pool pool = {.units = 1000, .lent = 100};
+	struct credit_pool pool = {.units = 1000, .granted = 100};
 	struct credit_rank rank = {.window = 100, .told = 100, .used = 80};
 	const struct credit_rank before = {.window = 100, .told = 100, .used = 80, .asked = 50};
 
@@ -217,20 +217,20 @@ static void test_lying_answers(void **state)
 	assert_false(credit_returned(&pool, &rank, 21)); /* more than it can have */
 	assert_false(credit_returned(&pool, &rank, UINT32_MAX));
 	assert_memory_equal(&rank, &before, sizeof(rank));
-	assert_int_equal(pool.lent, 100);
+	assert_int_equal(pool.granted, 100);
 	assert_true(credit_returned(&pool, &rank, 20));
 	assert_int_equal(rank.window, 80);
-	assert_int_equal(pool.lent, 80);
+	assert_int_equal(pool.granted, 80);
 }
 
 static void test_end(void **state)
 {
-	struct credit_pool pool = {.units = 1000, .lent = 150};
+	struct credit_pool pool = {.units = 1000, .granted = 150};
 	struct credit_rank rank = {.window = 100, .told = 110, .used = 80, .taken = 70};
 
 	(void)state;
 	credit_end(&pool, &rank);
-	assert_int_equal(pool.lent, 50);
+	assert_int_equal(pool.granted, 50);
 	assert_int_equal(rank.told, 0);
 	assert_int_equal(rank.used, 0);
 	assert_int_equal(rank.window, 0);
@@ -318,8 +318,8 @@ static void check(void)
 		assert_true(rank->told - rank->taken <= rank->window);
 		assert_true(rank->used - rank->taken <= rank->told - rank->taken);
 	}
-	assert_int_equal(windows + pulled, pool.lent);
-	assert_true(pool.lent <= pool.units);
+	assert_int_equal(windows + pulled, pool.granted);
+	assert_true(pool.granted <= pool.units);
 }
 
 static void letter_send(unsigned i)

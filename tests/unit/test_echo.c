@@ -141,7 +141,8 @@ static void ping__finds_a_new_life_at_a_new_address(void **state)
 	node_kill(network, 1);
 	network->nodes[1].port.address[5] ^= 0x40;
 	node_start(network, 1, 9);
-	ping = ping_now(network, 0, 1, 64, 64); /* goes to where it was, and casts doubt on that */
+	ping = ping_now(
+		network, 0, 1, 64, 64); /* goes to where it was, and challenges the peer there */
 	assert_int_equal(ping.outcome, PING_NO_ANSWER);
 	/* It is asked for there three times, then everywhere. */
 	network_pass(network, 10 * MILLISECOND);

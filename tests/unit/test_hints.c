@@ -80,7 +80,7 @@ static void way__leads_questions_to_the_process_alone(void **state)
 	send_to_all(network);
 	assert_true(network_run(network, SECOND));
 	for (unsigned i = 0; i < network->count; i++) {
-		assert_int_equal(network->nodes[i].counters.asks_everybody, 0);
+		assert_int_equal(network->nodes[i].counters.asks_broadcast, 0);
 		assert_int_equal(network->nodes[i].counters.arps_sent, 0);
 		assert_true(network->nodes[i].counters.asks_sent <= 7);
 	}
@@ -101,7 +101,7 @@ static void way__that_is_wrong_costs_a_third_of_a_second(void **state)
 	if (network_is_udp())
 		assert_true(network->nodes[0].counters.arps_sent > 0);
 	else
-		assert_int_equal(network->nodes[0].counters.asks_everybody, 1);
+		assert_int_equal(network->nodes[0].counters.asks_broadcast, 1);
 	network_check(network);
 	network_destroy(network);
 }
@@ -120,7 +120,7 @@ static void way__to_another_process_is_told_at_once(void **state)
 	if (!network_is_udp()) {
 		assert_int_equal(network->nodes[2].counters.denials_sent, 1);
 		assert_int_equal(network->nodes[0].counters.denials_received, 1);
-		assert_int_equal(network->nodes[0].counters.asks_everybody, 1);
+		assert_int_equal(network->nodes[0].counters.asks_broadcast, 1);
 	}
 	network_check(network);
 	network_destroy(network);
@@ -156,7 +156,7 @@ static void way__leads_to_a_process_that_was_forgotten(void **state)
 	assert_true(node->counters.peers_forgotten > 0);
 	network_send(network, 0, 1, 100);
 	assert_true(network_run(network, SECOND));
-	assert_int_equal(node->counters.asks_everybody, 0);
+	assert_int_equal(node->counters.asks_broadcast, 0);
 	network_check(network);
 	network_destroy(network);
 }

@@ -323,7 +323,7 @@ static void answer__that_nobody_waits_for_is_dropped(void **state)
 	}
 	network_pass(network, 2 * SECOND);
 	assert_int_equal(query.outcome, NAME_UNKNOWN);
-	assert_int_equal(counters(network, 0)->dropped_found, 6);
+	assert_int_equal(counters(network, 0)->dropped_find_answer, 6);
 	network_destroy(network);
 }
 

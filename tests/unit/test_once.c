@@ -197,7 +197,7 @@ static void repeat__from_elsewhere_moves_nobody(void **state)
 		assert_memory_equal(peer->address, address, FRAME_ADDRESS_BYTES);
 		network_pass(network, 10 * MILLISECOND);
 	}
-	assert_true(node->counters.lives_doubted > 2);
+	assert_true(node->counters.challenges_sent > 2);
 	network_send(network, 0, 1, 100);
 	assert_true(network_run(network, MILLISECOND));
 	network_check(network);
@@ -259,7 +259,7 @@ static void question__comes_once_after_a_long_silence(void **state)
 	network_destroy(network);
 }
 
-/* A message needs the answer to a question that is out already, because the peer was doubted. It
+/* A message needs the answer to a question that is out already, because the peer was challenged. It
  * has the whole peer timeout from then on, not from the last acknowledgement. */
 static void question__that_is_out_already_gives_a_message_its_time(void **state)
 {
@@ -271,7 +271,8 @@ static void question__that_is_out_already_gives_a_message_its_time(void **state)
 	assert_true(network_run(network, SECOND));
 	network_pass(network, 95 * SECOND);
 	network->nodes[0].cut = true;
-	address_doubt(transport, peer_table_find(&transport->peers, network->nodes[0].self), NULL);
+	address_challenge(
+		transport, peer_table_find(&transport->peers, network->nodes[0].self), NULL);
 	network_send(network, 1, 0, 100);
 	network_pass(network, 9 * SECOND);
 	network->nodes[0].cut = false;
@@ -317,7 +318,7 @@ static void stream__goes_on_while_its_psn_is_good(void **state)
 static void ask(struct network *network)
 {
 	told.type = 0;
-	address_doubt(network->nodes[1].transport, peer_of(network, 1, 0), NULL);
+	address_challenge(network->nodes[1].transport, peer_of(network, 1, 0), NULL);
 	network_pass(network, 10 * MILLISECOND);
 	assert_int_equal(told.type, FRAME_TELL);
 }
@@ -333,7 +334,7 @@ static void stream__that_begins_behind_a_question_outlives_the_answer(void **sta
 	assert_true(network_run(network, SECOND));
 	network_pass(network, STREAM_IDLE + SECOND);
 	network->nodes[0].transport->generation++;
-	address_doubt(network->nodes[1].transport, peer_of(network, 1, 0), NULL);
+	address_challenge(network->nodes[1].transport, peer_of(network, 1, 0), NULL);
 	network_send(network, 1, 0, 40000);
 	assert_true(network_run(network, SECOND));
 	assert_int_equal(network->nodes[1].failed[TRANSPORT_RESTARTED], 0);

@@ -3,14 +3,14 @@
  * Covers: lib/messages/shown.c, lib/messages/taken.c. */
 #include "message_rig.h"
 
-static bool lends_none; /* there is no memory for a copy of a kept message (unexpected.h, U6) */
+static bool memory_ends; /* there is no memory for a copy of a kept message (unexpected.h, U6) */
 
 void *__real_malloc(size_t size);
 void *__wrap_malloc(size_t size);
 
 void *__wrap_malloc(size_t size)
 {
-	return lends_none && size == sizeof(struct lent) ? NULL : __real_malloc(size);
+	return memory_ends && size == sizeof(struct event_data) ? NULL : __real_malloc(size);
 }
 
 /* An end refuses fetches, or serves them again. */
@@ -146,14 +146,14 @@ static void a_message_that_cannot_be_shown_loses_its_peer(void **state)
 
 	(void)state;
 	ends_open(0, 1 << 16);
-	hostile = lends_none = true;
+	hostile = memory_ends = true;
 	post_send(&out, 1, 1, "one", 4, false);
 	settle(nothing_flies, ends[1]);
 	settle(show_fails, ends[0]);
 	assert_int_equal(ends[0]->show, SHOW_NOTHING);
 	assert_true(nothing_is_shown(ends[0]));
 	assert_int_equal(ends[0]->peers[1].taken, 1); /* it counts in its share no more */
-	hostile = lends_none = false;
+	hostile = memory_ends = false;
 	messages_send(ends[0], &out.message, 0, 1, "two", 4, false);
 	post_receive(&in, 0, 1, 0, got, sizeof(got));
 	letter_settle(&in);
