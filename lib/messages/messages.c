@@ -12,7 +12,6 @@
 #include <engine/statistics.h>
 #include <wire/message.h>
 
-#define ENTRIES     49152
 #define EVENTS      60000
 #define EVENT_BYTES (UINT64_C(32) << 20)
 #define BESIDE_MAX  2 /* queues of others that a thread sleeps at */
@@ -155,10 +154,17 @@ void message_rma(struct messages *messages, const struct transfer *message, stru
 
 bool vector_bind(struct messages *messages, struct transfer *message)
 {
+	struct peer *peer = &messages->peers[message->peer];
+
 	if (!message->vector || message->region != 0)
 		return true;
-	return region_make(
-		messages, message->vector, &message->region, &message->region_generation);
+	if (messages->vectors + peer->vectors >= VECTORS ||
+		!region_make(
+			messages, message->vector, &message->region, &message->region_generation))
+		return false;
+	peer->vectors++;
+	messages->vectors++;
+	return true;
 }
 
 void vector_release(struct messages *messages, struct transfer *message)
@@ -170,6 +176,8 @@ void vector_release(struct messages *messages, struct transfer *message)
 	command.object.index = message->region;
 	command.object.generation = message->region_generation;
 	message->region = 0;
+	messages->peers[message->peer].vectors--;
+	messages->vectors--;
 	(void)visit_call(&messages->visit, &command, NULL, NULL);
 }
 

@@ -42,7 +42,9 @@
  *     SENDS_MAX, messages of receives for many (M11) by PARTS_MAX, and the Portal that peers fetch
  *     from refuses rather than fill the queue; a fetch that is refused is tried again. One of what
  *     is not there is answered with no bytes, by an entry behind all others, and disables nothing.
- *     A peer has at most as many sends under way as are left for others.
+ *     A peer has at most as many sends under way as are left for others. The same holds for longer
+ *     sends that have begun, kept or not, and for messages of several pieces that move: further
+ *     ones wait.
  * M7. done() is called once for each message that was not cancelled, and the message is the
  *     caller's again.
  *

@@ -138,14 +138,22 @@ static void slot_settle(struct messages *messages, struct slot *slot, enum trans
 		messages_finish(messages, message, result);
 }
 
+/* A longer send that had begun has ended. */
+static void longer_leave(struct messages *messages, struct transfer *message)
+{
+	link_remove(&message->link);
+	messages->peers[message->peer].longer--;
+	messages->longer--;
+	messages->pending--;
+	vector_release(messages, message);
+}
+
 static void send_settle(
 	struct messages *messages, struct transfer *message, enum transfer_result result)
 {
 	if (!message->acknowledged || (message->kept && !message->fetched))
 		return;
-	link_remove(&message->link);
-	messages->pending--;
-	vector_release(messages, message);
+	longer_leave(messages, message);
 	messages_finish(messages, message, result);
 }
 
@@ -306,6 +314,7 @@ static bool short_start(struct messages *messages, struct transfer *message)
 
 static bool long_start(struct messages *messages, struct transfer *message)
 {
+	struct peer *to = &messages->peers[message->peer];
 	const uint32_t name = messages->names;
 	const struct entry_wish wish = {
 		.portal = PORTAL_SIDE,
@@ -321,10 +330,13 @@ static bool long_start(struct messages *messages, struct transfer *message)
 		.item = message,
 	};
 
-	if (!vector_bind(messages, message) ||
+	/* M6: as many as are left for others. */
+	if (messages->longer + to->longer >= LONGER_MAX || !vector_bind(messages, message) ||
 		!entry_append(messages, &wish, &message->entry, &message->generation))
 		return false;
-	list_append(&messages->peers[message->peer].begun, &message->link);
+	list_append(&to->begun, &message->link);
+	to->longer++;
+	messages->longer++;
 	messages->names = name == NAMES - 1 ? 1 : name + 1;
 	messages->pending++;
 	message->posted = true;
@@ -498,6 +510,10 @@ bool send_abandon(struct messages *messages, struct transfer *message)
 		(!message->acknowledged || message->fetched ||
 			!entry_withdraw(messages, message->entry, message->generation)))
 		return false;
+	if (message->posted) {
+		longer_leave(messages, message);
+		return true;
+	}
 	link_remove(&message->link);
 	messages->pending--;
 	vector_release(messages, message);

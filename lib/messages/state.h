@@ -11,9 +11,11 @@
 #include <host/events.h>
 #include <messages/messages.h>
 
+#define ENTRIES      49152
 #define RECEIVES_MAX 16384 /* M6 */
 #define SENDS_MAX    16384
 #define LETTERS_MAX  16384 /* M12: under way */
+#define LONGER_MAX   40960 /* M6: longer sends that have an entry */
 #define SEEN_MAX     8192  /* M6 */
 #define PARTS_MAX    8192  /* M6, M11: a space without SEEN has these */
 #define PARTS_EACH   4096  /* of a buffer */
@@ -115,6 +117,8 @@ struct peer {
 	uint32_t self;     /* name of this process at the peer */
 	uint32_t uses;     /* of the number */
 	uint32_t fetches;  /* by receives, that were not answered */
+	uint32_t longer;   /* sends in `begun` */
+	uint32_t vectors;  /* of its messages, which have a region */
 	struct peer *next; /* retired */
 	struct tell tell;
 	struct tell alive;
@@ -162,6 +166,7 @@ struct messages {
 	_Atomic uint64_t letters_ended; /* and so many have ended */
 	uint64_t pending;               /* slots in use, and longer sends that have begun or wait */
 	uint32_t names;                 /* of longer sends */
+	uint32_t longer, vectors;       /* of all peers */
 	bool disabled;                  /* the side Portal */
 	struct link waiting[CLASSES];   /* receives that are not linked, in order */
 	uint32_t parts;                 /* that receives for many, which are linked, may get */

@@ -195,6 +195,57 @@ static void headers_that_a_peer_keeps_are_bounded_by_its_share(void **state)
 	teardown(state);
 }
 
+/* M6. A receiver keeps longer sends, and fetches none. */
+static void longer_sends_that_are_kept_leave_entries_for_others(void **state)
+{
+	static struct letter out[ENTRIES], other;
+	static char sent[EAGER + 1];
+
+	(void)state;
+	ends_open(4 << 20, 4 * ENTRIES);
+	for (unsigned i = 0; i < ENTRIES; i++) {
+		post_send(&out[i], 0, 1, sent, sizeof(sent), false);
+		if (i % 64 == 63)
+			settle(nothing_flies, ends[0]);
+	}
+	assert_int_equal(ends[1]->peers[0].taken, 0);
+	assert_false(out[ENTRIES - 1].message.posted);
+	send_as(&other, 0, 0,
+		&(const struct send_wish){.bits = 1, .buffer = sent, .length = sizeof(sent)});
+	assert_true(other.message.posted);
+	teardown(state);
+}
+
+/* The same of regions, which those of several pieces need. */
+static void longer_sends_of_pieces_that_are_kept_leave_regions_for_others(void **state)
+{
+	static struct letter out[VECTORS], other;
+	static char sent[2 * EAGER], got[2 * EAGER];
+	struct map_vector *vector = calloc(1, map_vector_size(2));
+	const struct send_wish wish = {.bits = 1, .vector = vector};
+
+	(void)state;
+	assert_non_null(vector);
+	map_vector_add(vector, sent, EAGER);
+	map_vector_add(vector, sent + EAGER + 8, 8);
+	for (unsigned i = 0; i < VECTORS; i++)
+		send_as(&out[i], 0, 1, &wish);
+	assert_false(out[VECTORS - 1].message.posted);
+	send_as(&other, 0, 0, &wish);
+	assert_true(other.message.posted);
+	for (unsigned i = 0; i < VECTORS; i++) {
+		struct letter in;
+
+		post_receive(&in, 1, 1, 0, got, sizeof(got));
+		letter_settle(&in);
+		letter_settle(&out[i]);
+	}
+	assert_int_equal(ends[0]->peers[1].vectors, 0);
+	assert_int_equal(ends[0]->peers[1].longer, 0);
+	teardown(state);
+	free(vector);
+}
+
 /* Whatever memory an end has, its peers begin with what it expects of theirs, and all that is
  * granted and kept has no more than the memory. */
 static void memory_is_divided_among_shares_spare_headers_and_blocks(void **state)
@@ -236,6 +287,8 @@ int main(void)
 		CASE_OPEN(data_comes_from_its_sender_when_there_is_memory__without_a_call),
 		CASE_OPEN(short_messages_take_no_slot_of_longer_ones),
 		CASE_OPEN(headers_that_a_peer_keeps_are_bounded_by_its_share),
+		CASE_OPEN(longer_sends_that_are_kept_leave_entries_for_others),
+		CASE(longer_sends_of_pieces_that_are_kept_leave_regions_for_others),
 		cmocka_unit_test(memory_is_divided_among_shares_spare_headers_and_blocks),
 	};
 
