@@ -137,18 +137,22 @@ static int exit_code(int status)
 	return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
 
-/* Passes signals on, but for a terminal's, which Hydra gets as well. */
+/* Passes signals on, but for a terminal's, which Hydra gets as well. Hydra ends with 0 after
+ * SIGTERM, so the exit code is that of the last signal. */
 static int hydra_watch(pid_t hydra, const char *hosts, const sigset_t *signals)
 {
 	const struct timespec pause = {.tv_nsec = LOOK};
+	int status, ended_by = 0;
 	siginfo_t info;
-	int status;
 
 	while (waitpid(hydra, &status, WNOHANG) == 0) {
 		const int number = sigtimedwait(signals, &info, &pause);
 
-		if (number > 0 && number != SIGCHLD && info.si_code != SI_KERNEL)
-			kill(hydra, number);
+		if (number > 0 && number != SIGCHLD) {
+			ended_by = number;
+			if (info.si_code != SI_KERNEL)
+				kill(hydra, number);
+		}
 		if (number > 0 || !any_child(hydra, ssh_failed))
 			continue;
 		any_child(hydra, end);
@@ -157,21 +161,32 @@ static int hydra_watch(pid_t hydra, const char *hosts, const sigset_t *signals)
 		failure_tell(hosts);
 		return EXIT_FAILURE;
 	}
-	return exit_code(status);
+	return ended_by != 0 ? 128 + ended_by : exit_code(status);
+}
+
+/* The end of Hydra, and what ends this process; a signal that it was started to ignore stays
+ * ignored. */
+static sigset_t signals_watched(void)
+{
+	static const int numbers[] = {SIGINT, SIGTERM, SIGHUP, SIGCHLD};
+	struct sigaction action;
+	sigset_t signals;
+
+	sigemptyset(&signals);
+	signal(SIGCHLD, SIG_DFL);
+	for (unsigned n = 0; n < sizeof(numbers) / sizeof(numbers[0]); n++)
+		if (sigaction(numbers[n], NULL, &action) == 0 && action.sa_handler != SIG_IGN)
+			sigaddset(&signals, numbers[n]);
+	return signals;
 }
 
 int hydra_run(const struct job_options *options, char *hosts, int count)
 {
 	const pid_t self = getpid();
-	sigset_t signals, mask;
+	const sigset_t signals = signals_watched();
+	sigset_t mask;
 	pid_t hydra;
 
-	sigemptyset(&signals);
-	sigaddset(&signals, SIGCHLD);
-	sigaddset(&signals, SIGHUP);
-	sigaddset(&signals, SIGINT);
-	sigaddset(&signals, SIGTERM);
-	signal(SIGCHLD, SIG_DFL);
 	sigprocmask(SIG_BLOCK, &signals, &mask);
 	hydra = fork();
 	if (hydra == 0)

@@ -417,6 +417,26 @@ class Hydra(programs.Case):
     def test_the_exit_code_of_hydra_is_passed_on(self):
         self.assertEqual(self.hydra(programs.program("postern-run"), "-n", "1", "-H", "localhost", "sh", "-c", "exit 7").returncode, 7)
 
+    def test_a_signal_ends_a_job_of_hosts_and_is_the_exit_code(self):
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            job = self.start("postern-run", "-n", "2", "-H", "localhost", "sh", "-c", "echo up; exec sleep 1000", PTL_IFACE_NAME="eth1")
+            self.assertEqual([job.stdout.readline() for _ in range(2)], ["up\n"] * 2)
+            job.send_signal(number)
+            self.assertEqual(job.wait(programs.TIMEOUT), 128 + number)
+
+    def test_a_signal_that_is_ignored_ends_no_job_of_hosts(self):
+        end = os.path.join(self.directory, "end")
+        os.mkfifo(end)
+        job = subprocess.Popen(["nohup", programs.program("postern-run"), "-n", "1", "-H", "localhost", "sh", "-c", "echo up; read end < $END; echo went on"],
+                               stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, stdin=subprocess.DEVNULL,
+                               env=programs.environment(PTL_IFACE_NAME="eth1", END=end))
+        self.addCleanup(self.end, job)
+        self.assertEqual(job.stdout.readline(), "up\n")
+        job.send_signal(signal.SIGHUP)
+        with open(end, "w", encoding="ascii") as pipe:
+            pipe.write("now\n")
+        self.assertEqual(self.finish(job)[:2], (0, "went on\n"))
+
     def test_processes_of_several_hosts_use_udp_if_nothing_is_set(self):
         for settings, port in (({}, "udp"), ({"PTL_IFACE_NAME": ""}, "udp"), ({"PTL_IFACE_NAME": "eth1"}, "eth1")):
             done = self.expect_success(self.hydra(programs.program("postern-run"), "-n", "2", "-H", "localhost", "sh", "-c",
