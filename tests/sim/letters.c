@@ -28,7 +28,7 @@
 #define SLEEP        (100 * MILLISECOND) /* of rank 0's program, when all was sent */
 #define CROWD        1750 /* sends that fill a block and all slots of a peer, and not two blocks */
 #define CROWD_EAGER  4096
-#define LETTERS_MAX  1000000
+#define LETTERS_ALL  1000000
 #define DIVIDED_MOST (UINT64_C(1) << 20)
 
 /* A send or a receive. */
@@ -50,7 +50,7 @@ struct letter {
 /* What the oracle knows of a rank: letters that wait, in order. */
 enum { WAIT_MESSAGES, WAIT_RECEIVES, WAITS };
 struct waits {
-	struct letter *letters[LETTERS_MAX / 64];
+	struct letter *letters[LETTERS_ALL / 64];
 	uint32_t count;
 };
 
@@ -317,8 +317,8 @@ static struct letter *letter_make(struct rank *rank, uint64_t length)
 	struct letters *letters = here();
 	struct letter *letter = report_memory(calloc(1, sizeof(*letter)));
 
-	if (letters->count == LETTERS_MAX)
-		report_stop("there are more than %u letters", LETTERS_MAX);
+	if (letters->count == LETTERS_ALL)
+		report_stop("there are more than %u letters", LETTERS_ALL);
 	letters->all[letters->count++] = letter;
 	letter->number = letters->count;
 	letter->rank = rank->node->number;
@@ -595,7 +595,7 @@ struct letters *letters_create(
 		.size_max = size_max,
 		.map = report_memory(calloc(nodes, sizeof(struct process))),
 		.ranks = report_memory(calloc(nodes, sizeof(struct rank))),
-		.all = report_memory(calloc(LETTERS_MAX, sizeof(struct letter *))),
+		.all = report_memory(calloc(LETTERS_ALL, sizeof(struct letter *))),
 		.arrived = report_memory(calloc(nodes * nodes, sizeof(uint32_t))),
 	};
 	prng = &letters->prng;
