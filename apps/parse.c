@@ -147,12 +147,21 @@ bool parse_process(const char *text, ptl_process_id_t *value)
 	return true;
 }
 
-struct process_text process_text(ptl_process_id_t id)
+/* Over UDP sockets and PTL_ENCAP=udp a node id is an IPv4 address; PTL_HOSTS gives others. */
+static bool nodes_are_addresses(void)
 {
 	const char *encapsulation = getenv("PTL_ENCAP");
+	const char *interface = getenv("PTL_IFACE_NAME");
+
+	return (encapsulation && strcmp(encapsulation, "udp") == 0) ||
+	       (interface && strncmp(interface, "udp", 3) == 0 && !parse_given("PTL_HOSTS"));
+}
+
+struct process_text process_text(ptl_process_id_t id)
+{
 	struct process_text process;
 
-	if (encapsulation && strcmp(encapsulation, "udp") == 0)
+	if (nodes_are_addresses())
 		snprintf(process.text, sizeof(process.text), "%u.%u.%u.%u:%u", id.nid >> 24,
 			id.nid >> 16 & 255, id.nid >> 8 & 255, id.nid & 255, id.pid);
 	else

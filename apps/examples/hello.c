@@ -3,7 +3,8 @@
  *
  *     hello                  from this process to itself
  *     hello receive          waits for a greeting; start it first
- *     hello send [NID:PID]   greets the process at NID:PID, or the one that waits on this machine
+ *     hello send [NID:PID]   greets the process at NID:PID, or the one that waits on this machine;
+ *                            over UDP the node id NID is an IPv4 address
  *
  * Two processes of one machine:
  *
@@ -24,10 +25,38 @@
 #define PORTAL       4
 #define GREETINGS    UINT64_C(0x68656c6c6f) /* match bits: the kind of message */
 #define RECEIVER_PID 1
+#define NAME_BYTES   32
 #define TRY_AGAIN    UINT64_C(1000000000) /* ns */
 #define TRIES        5
 
 static ptl_process_id_t target; /* of the greeting */
+
+/* Over UDP sockets a node id is an IPv4 address, unless PTL_HOSTS lists the hosts. */
+static const char *process_name(ptl_process_id_t id, char *text)
+{
+	const char *network = getenv("PTL_IFACE_NAME");
+	unsigned nid = id.nid;
+
+	if (network && strncmp(network, "udp", 3) == 0 && !getenv("PTL_HOSTS"))
+		snprintf(text, NAME_BYTES, "%u.%u.%u.%u:%u", nid >> 24, nid >> 16 & 255,
+			nid >> 8 & 255, nid & 255, id.pid);
+	else
+		snprintf(text, NAME_BYTES, "%u:%u", nid, id.pid);
+	return text;
+}
+
+/* Takes both forms. Returns 0 if the text is neither. */
+static int process_read(const char *text, ptl_process_id_t *id)
+{
+	unsigned a, b, c, d;
+	char rest;
+
+	if (sscanf(text, "%u.%u.%u.%u:%u%c", &a, &b, &c, &d, &id->pid, &rest) == 5) {
+		id->nid = a << 24 | b << 16 | c << 8 | d;
+		return a < 256 && b < 256 && c < 256 && d < 256;
+	}
+	return sscanf(text, "%u:%u%c", &id->nid, &id->pid, &rest) == 2;
+}
 
 static void check(int code, const char *call)
 {
@@ -42,6 +71,8 @@ static void check(int code, const char *call)
 static int wait_for(
 	ptl_handle_eq_t queue, ptl_event_kind_t kind, uint64_t timeout, ptl_event_t *event)
 {
+	char name[NAME_BYTES];
+
 	do {
 		int code = postern_eq_poll(&queue, 1, timeout, event, NULL);
 
@@ -49,8 +80,8 @@ static int wait_for(
 			return 0;
 		check(code, "postern_eq_poll");
 		if (event->ni_fail_type != PTL_NI_OK) {
-			fprintf(stderr, "%s, target %u:%u: %s\n", postern_event_name(event->type),
-				target.nid, target.pid, postern_fail_text(event->ni_fail_type));
+			fprintf(stderr, "%s, target %s: %s\n", postern_event_name(event->type),
+				process_name(target, name), postern_fail_text(event->ni_fail_type));
 			exit(1);
 		}
 	} while (event->type != kind);
@@ -62,6 +93,7 @@ static int wait_for(
 static void greet(ptl_handle_md_t descriptor, ptl_handle_eq_t queue)
 {
 	ptl_event_t event;
+	char name[NAME_BYTES];
 	unsigned tries;
 
 	for (tries = 0; tries < TRIES; tries++) {
@@ -69,14 +101,14 @@ static void greet(ptl_handle_md_t descriptor, ptl_handle_eq_t queue)
 			"PtlPut");
 		wait_for(queue, PTL_EVENT_SEND_END, UINT64_MAX, &event);
 		if (wait_for(queue, PTL_EVENT_ACK, TRY_AGAIN, &event)) {
-			printf("%u:%u has taken the greeting\n", target.nid, target.pid);
+			printf("%s has taken the greeting\n", process_name(target, name));
 			return;
 		}
 	}
 	fprintf(stderr,
-		"%u:%u is there, but takes no greeting: it waits for none, or it admits its own "
+		"%s is there, but takes no greeting: it waits for none, or it admits its own "
 		"user only (PtlACEntry)\n",
-		target.nid, target.pid);
+		process_name(target, name));
 	exit(1);
 }
 
@@ -94,17 +126,17 @@ int main(int count, char **words)
 	ptl_handle_me_t entry;
 	ptl_handle_md_t descriptor;
 	ptl_process_id_t self;
+	char name[NAME_BYTES];
 	int interfaces;
-	char rest;
 
 	if ((!send && !receive) || count > 3 || (count > 2 && receive)) {
 		fprintf(stderr, "usage: hello [receive | send [NID:PID]]\n");
 		return 2;
 	}
-	if (count > 2 && sscanf(words[2], "%u:%u%c", &target.nid, &target.pid, &rest) != 2) {
+	if (count > 2 && !process_read(words[2], &target)) {
 		fprintf(stderr,
 			"hello: \"%s\" is no NID:PID: give what hello receive prints, such as "
-			"1:1\n",
+			"1:1 or 10.0.0.5:1\n",
 			words[2]);
 		return 2;
 	}
@@ -130,7 +162,7 @@ int main(int count, char **words)
 			      ni, PORTAL, anybody, GREETINGS, 0, PTL_RETAIN, PTL_INS_AFTER, &entry),
 			"PtlMEAttach");
 		check(PtlMDAttach(entry, memory, PTL_RETAIN, PTL_RETAIN, NULL), "PtlMDAttach");
-		printf("waiting at %u:%u\n", self.nid, self.pid);
+		printf("waiting at %s\n", process_name(self, name));
 		fflush(stdout);
 	}
 	if (send) {
@@ -150,7 +182,7 @@ int main(int count, char **words)
 		ptl_event_t event;
 
 		wait_for(queue, PTL_EVENT_PUT_END, UINT64_MAX, &event);
-		printf("%u:%u says: %s\n", event.initiator.nid, event.initiator.pid, inbox);
+		printf("%s says: %s\n", process_name(event.initiator, name), inbox);
 	}
 	PtlNIFini(ni);
 	PtlFini();

@@ -51,7 +51,7 @@ class Complaints(programs.Case):
         address = self.all_users()
         nid, = struct.unpack("!I", socket.inet_aton(address))
         server = self.start("postern-perf", "--server", "--pid", "7", PTL_IFACE_NAME=f"udp:{address}")
-        self.await_line(server, f"Serving at {nid}:7")
+        self.await_line(server, f"Serving at {address}:7")
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as older:
             older.bind((address, next(candidates(9))))
             for _ in range(3):

@@ -42,7 +42,7 @@ class Hello(programs.Case):
         self.assertIn("says: Hello from the other side.", out)
 
     def test_an_address_that_is_none_is_named(self):
-        for word in ("1:2:3", "1:2x", "1"):
+        for word in ("1:2:3", "1:2x", "1", "1.2.3:4", "1.2.3.256:4"):
             done = programs.run("examples/hello", "send", word, **self.node())
             self.assertEqual(done.returncode, 2)
             self.assertIn(f'"{word}" is no NID:PID', done.stderr)
@@ -51,6 +51,14 @@ class Hello(programs.Case):
         done = programs.run("postern-run", "-n", "1", programs.program("examples/pingpong4"))
         self.expect_success(done)
         self.assertIn("postern-run -n 2 pingpong4", done.stderr)
+
+    def test_a_node_over_udp_is_written_as_its_address(self):
+        here = self.all_users()
+        receiver = self.start("examples/hello", "receive", PTL_IFACE_NAME=f"udp:{here}")
+        self.await_line(receiver, f"waiting at {here}:1")
+        sender = self.expect_success(programs.run("examples/hello", "send", f"{here}:1", PTL_IFACE_NAME=f"udp:{here}"))
+        self.assertEqual(sender.stdout, f"{here}:1 has taken the greeting\n")
+        self.assertIn(f"{here}:", self.finish(receiver)[1])
 
     @unittest.skipUnless(os.getuid() == 0, "another user's program is started by root")
     def test_a_greeting_arrives_in_another_user_s_process(self):

@@ -151,7 +151,7 @@ class Remote(programs.Case):
         other = here[:here.rindex(".")] + "." + str(int(here[here.rindex(".") + 1:]) ^ 1)  # a host of its own, for all that udp knows
         done = programs.run("postern-ping", "--count", "1", "--timeout", "100ms", f"{other}:2", PTL_IFACE_NAME=f"udp:{here}")
         self.assertEqual(done.returncode, 1)
-        self.assertRegex(done.stdout, r"seq=1: the host of \d+:2 answers, but no process with that id does: start the process")
+        self.assertRegex(done.stdout, rf"seq=1: the host of {re.escape(other)}:2 answers, but no process with that id does: start the process")
 
     def test_a_process_that_does_not_exist_is_told_from_one_that_does_not_answer(self):
         server = self.server()
