@@ -510,7 +510,7 @@ static void survey_nodes(const struct directory *directory, struct directory_sur
 		if (!names)
 			names = open_memstream(&survey->idle_names, &size);
 		if (names)
-			fprintf(names, "%s\n", entry->d_name);
+			fprintf(names, "%s%s", survey->idle == 1 ? "" : " ", entry->d_name);
 	}
 	if (names)
 		fclose(names);

@@ -60,7 +60,7 @@ struct directory_survey {
 	unsigned dead;    /* sockets of processes that have died */
 	unsigned strange; /* files that are not Postern's */
 	unsigned idle;    /* other nodes that nobody is in */
-	char *idle_names; /* of them, a line each; NULL: none, or out of memory */
+	char *idle_names; /* of them, with blanks between; NULL: none, or out of memory */
 };
 /* Looks, and makes the directory if need be; removes nothing. The caller frees idle_names. Returns
  * false after a line through tell(). */

@@ -304,15 +304,13 @@ static char *path_quoted(const char *path, int length)
 }
 
 /* Other nodes without a process: their directories lie beside that one's. */
-static void node_idle(struct doctor *doctor, struct directory_survey *survey)
+static void node_idle(struct doctor *doctor, const struct directory_survey *survey)
 {
 	char *base = path_quoted(survey->path, (int)(strrchr(survey->path, '/') - survey->path));
-	char *rest = survey->idle_names;
 
 	doctor_find(doctor, LEVEL_OK, "%u other node%s of this user %s no process", survey->idle,
 		survey->idle == 1 ? "" : "s", survey->idle == 1 ? "has" : "have");
-	for (const char *name; (name = strtok_r(rest, "\n", &rest));)
-		doctor_fix(doctor, "rm -r %s/%s", base, name);
+	doctor_fix(doctor, "(cd %s && rm -r -- %s)", base, survey->idle_names);
 	free(base);
 }
 

@@ -20,7 +20,7 @@ LIMITS = ("Limit                     Soft Limit           Hard Limit           U
           "Max open files            {files}                 1048576              files     \n"
           "Max locked memory         {locked}              {locked}              bytes     \n")
 
-COMMANDS = {"#", "dpdk-devbind.py", "echo", "export", "ip", "ls", "modprobe", "posternd", "postern-info", "postern-ping", "rm", "sed", "setcap",
+COMMANDS = {"(cd", "#", "dpdk-devbind.py", "echo", "export", "ip", "ls", "modprobe", "posternd", "postern-info", "postern-ping", "rm", "sed", "setcap",
             "sysctl", "ulimit", "unset", "chown"}
 
 
@@ -332,7 +332,7 @@ class Live(Case):
         self.assertIn(f"chmod 700 {rendezvous}", found["node"]["text"])
         os.chmod(rendezvous, 0o700)
 
-    def test_the_cures_remove_each_node_that_nobody_is_in(self):
+    def test_one_cure_removes_all_nodes_that_nobody_is_in(self):
         base = os.path.join(self.directory, "it's a home")
         nodes = os.path.join(base, "postern")
         os.mkdir(base)
@@ -345,10 +345,9 @@ class Live(Case):
         os.mkdir(os.path.join(nodes, "not a node"))
         done = programs.run("postern-info", "doctor", **node)
         self.assertIn("50 other nodes of this user have no process", done.stdout)
-        cures = re.findall(r"^ +(rm -r .*)$", done.stdout, re.MULTILINE)
-        self.assertEqual(len(cures), 50)
-        for cure in cures:
-            self.assertEqual(subprocess.run(cure, shell=True, check=False).returncode, 0, cure)
+        cures = re.findall(r"^ +(.*rm -r .*)$", done.stdout, re.MULTILINE)
+        self.assertEqual(len(cures), 1)
+        self.assertEqual(subprocess.run(cures[0], shell=True, check=False).returncode, 0, cures)
         self.assertEqual(sorted(os.listdir(nodes)), ["not a node", "own"])
         self.assertNotIn("other node", programs.run("postern-info", "doctor", **node).stdout)
 

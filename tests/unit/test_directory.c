@@ -223,7 +223,7 @@ static void directory_survey__tells_the_living_from_the_dead(void **state)
 	assert_int_equal(survey.dead, 1);
 	assert_int_equal(survey.strange, 1);
 	assert_int_equal(survey.idle, 1);
-	assert_string_equal(survey.idle_names, "another\n");
+	assert_string_equal(survey.idle_names, "another");
 	free(survey.idle_names);
 	assert_int_equal(unlink(path), 0);
 	directory_remove("another");
