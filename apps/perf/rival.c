@@ -254,14 +254,24 @@ static _Noreturn void client_end(int control, void *line)
 	_exit(0);
 }
 
+static double number_read(const char *word)
+{
+	char *end;
+	double number = strtod(word, &end);
+
+	if (end == word || *end != '\0' || !(number > 0))
+		rival_complain("%s is no number above 0.", word);
+	return number;
+}
+
 static _Noreturn void client(char **words)
 {
 	struct sockaddr_in name = address_of(words[0], words[1]);
 	struct request request = {
 		.stream = strcmp(words[4], "stream") == 0,
-		.size = (uint32_t)strtoul(words[5], NULL, 10),
-		.window = (uint32_t)strtoul(words[6], NULL, 10),
-		.seconds = strtod(words[7], NULL),
+		.size = (uint32_t)number_read(words[5]),
+		.window = (uint32_t)number_read(words[6]),
+		.seconds = number_read(words[7]),
 	};
 	struct rival_end end = {.request = &request,
 		.address = words[0],
@@ -273,8 +283,8 @@ static _Noreturn void client(char **words)
 	snprintf(request.mode, sizeof(request.mode), "%s", words[3]);
 	if (!request.stream)
 		request.window = 1;
-	if (request.size == 0 || request.window == 0 || !(request.seconds > 0))
-		rival_complain("size, window and seconds must be more than 0.");
+	if (request.size == 0 || request.window == 0)
+		rival_complain("SIZE and WINDOW must be 1 or more.");
 	if (connect(end.control, (struct sockaddr *)&name, sizeof(name)) != 0)
 		rival_complain("nobody serves at %s port %s: %m.", words[0], words[1]);
 	control_write(end.control, &request, sizeof(request));
@@ -289,16 +299,49 @@ static _Noreturn void client(char **words)
 	client_end(end.control, line);
 }
 
+static int help_print(void)
+{
+	printf("Usage: %s --server ADDRESS PORT\n"
+	       "       %s ADDRESS PORT TRANSPORT MODE latency|stream SIZE WINDOW SECONDS\n"
+	       "\n"
+	       "Measures messages between two processes, and prints one line of JSON. Start the\n"
+	       "server first. It listens at an IPv4 ADDRESS of this host, and prints its port, "
+	       "which\n"
+	       "the kernel chooses if PORT is 0. The other process has the same address and port.\n"
+	       "\n"
+	       "  latency  half the round trip of a message of SIZE bytes\n"
+	       "  stream   messages of SIZE bytes per second one way; the server acknowledges "
+	       "each\n"
+	       "           WINDOW of them, and two windows are in flight at most\n"
+	       "  SECONDS  how long it measures, after a tenth of that time to warm up\n"
+	       "\n"
+	       "%s"
+	       "\n"
+	       "Exit codes: 0 all went well, 1 nothing was measured, 2 the arguments were wrong.\n",
+		rival->name, rival->name, rival->transports);
+	return 0;
+}
+
 int rival_main(int argc, char **argv, const struct rival *self)
 {
+	const char *first = argc > 1 ? argv[1] : "";
+	const bool serves = strcmp(first, "--server") == 0;
+
 	rival = self;
-	if (argc == 4 && strcmp(argv[1], "--server") == 0)
+	if (strcmp(first, "--help") == 0 || strcmp(first, "-h") == 0)
+		return help_print();
+	if (serves && argc == 4)
 		return server(argv[2], argv[3]);
-	if (argc == 9 && (strcmp(argv[5], "latency") == 0 || strcmp(argv[5], "stream") == 0))
+	if (first[0] == '-' && !serves)
+		fprintf(stderr, "%s: there is no option \"%s\"", self->name, first);
+	else if (serves)
+		fprintf(stderr, "%s: --server takes an ADDRESS and a PORT", self->name);
+	else if (argc != 9)
+		fprintf(stderr, "%s: 8 arguments are needed, %d are given", self->name, argc - 1);
+	else if (strcmp(argv[5], "latency") != 0 && strcmp(argv[5], "stream") != 0)
+		fprintf(stderr, "%s: \"%s\" is neither latency nor stream", self->name, argv[5]);
+	else
 		client(argv + 1);
-	fprintf(stderr,
-		"Usage: %s --server ADDRESS PORT\n"
-		"       %s ADDRESS PORT TRANSPORT MODE latency|stream SIZE WINDOW SECONDS\n%s",
-		self->name, self->name, self->transports);
+	fprintf(stderr, "; %s --help tells more.\n", self->name);
 	return 2;
 }

@@ -208,6 +208,16 @@ static int unix_open(const struct rival_end *end)
 	return made;
 }
 
+static bool mode_known(const char *mode)
+{
+	static const char *const modes[] = {"poll", "block", "poll-more", "poll-gather"};
+
+	for (size_t i = 0; i < sizeof(modes) / sizeof(modes[0]); i++)
+		if (strcmp(mode, modes[i]) == 0)
+			return true;
+	return false;
+}
+
 static void *line_open(const struct rival_end *end)
 {
 	const struct request *request = end->request;
@@ -220,7 +230,10 @@ static void *line_open(const struct rival_end *end)
 		rival_complain("there is no memory.");
 	line->datagrams = strcmp(request->transport, "udp") == 0;
 	if (!line->datagrams && !local && strcmp(request->transport, "tcp") != 0)
-		rival_complain("%s is neither tcp nor udp nor unix.", request->transport);
+		rival_complain("%s is no TRANSPORT: give tcp, udp or unix.", request->transport);
+	if (!mode_known(request->mode))
+		rival_complain("%s is no MODE: give poll, block, poll-more or poll-gather.",
+			request->mode);
 	line->hold = strstr(request->mode, "more") != NULL;
 	line->gather = strstr(request->mode, "gather") != NULL;
 	line->out = end->out;
@@ -241,9 +254,12 @@ int main(int argc, char **argv)
 {
 	static const struct rival sockets = {
 		.name = "postern-perf-sockets",
-		.transports = "TRANSPORT is tcp, udp or unix; MODE is poll or block, and of "
-			      "small messages:\n"
-			      "poll-more: MSG_MORE; poll-gather: a window in one call.\n",
+		.transports =
+			"TRANSPORT is tcp, udp or unix. MODE says how both ends wait and send:\n"
+			"  poll         they repeat calls that do not wait\n"
+			"  block        they sleep in the kernel\n"
+			"  poll-more    as poll, and stream sends with MSG_MORE\n"
+			"  poll-gather  as poll, and stream sends a window with one call\n",
 		.open = line_open,
 		.send = line_send,
 		.receive = line_receive,

@@ -709,6 +709,35 @@ class Options(programs.Case):
         self.assertIn("nonesuch0", done.stderr)
 
 
+class Sockets(programs.Case):
+    def test_help_says_what_a_mode_is(self):
+        done = self.expect_success(programs.run("postern-perf-sockets", "--help"))
+        for word in ("poll-more", "poll-gather", "block", "unix", "Exit codes"):
+            self.assertIn(word, done.stdout)
+
+    def test_wrong_words_are_named(self):
+        exchange = ["tcp", "poll", "latency", "8", "1", "0.01"]
+        for words, code, part in (
+                ([], 2, "8 arguments are needed, 0 are given"),
+                (["--server"], 2, "--server takes an ADDRESS and a PORT"),
+                (["--nonsense"], 2, 'there is no option "--nonsense"'),
+                (["127.0.0.1", "1", "tcp", "poll", "rate", "8", "1", "1"], 2, '"rate" is neither latency nor stream'),
+                (["127.0.0.1", "1", "tcp", "poll", "latency", "8x", "1", "1"], 1, "8x is no number"),
+                (["127.0.0.1", "1", *exchange], 1, "nobody serves at 127.0.0.1 port 1"),
+        ):
+            done = programs.run("postern-perf-sockets", *words)
+            self.assertEqual((done.returncode, done.stdout), (code, ""), words)
+            self.assertIn(part, done.stderr)
+
+    def test_a_mode_that_does_not_exist_is_named(self):
+        server = self.start("postern-perf-sockets", "--server", "127.0.0.1", "0")
+        port = self.await_line(server, "Serving at port ").split()[-1]
+        done = programs.run("postern-perf-sockets", "127.0.0.1", port, "tcp", "pol", "latency", "8", "1", "0.01")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("pol is no MODE: give poll, block, poll-more or poll-gather", done.stderr)
+        self.expect_success(programs.run("postern-perf-sockets", "127.0.0.1", port, "tcp", "poll", "latency", "8", "1", "0.01"))
+
+
 class Remote(programs.Case):
     """Two processes on a node."""
 
