@@ -560,7 +560,8 @@ static enum transfer_result acknowledged(struct messages *messages, uint32_t pee
 		peer_lose(messages, peer, outcome->verdict);
 		return TRANSFER_FAILED;
 	}
-	if (outcome->offset > to->share && outcome->offset <= UINT32_MAX)
+	/* M5. No honest peer has more for one. */
+	if (outcome->offset > to->share && outcome->offset <= messages->share + SPARE_MOST)
 		share_heard(to, outcome->offset);
 	if (outcome->tier == 0)
 		return TRANSFER_DONE;

@@ -295,9 +295,34 @@ static void a_peer_may_flood(void **state)
 	teardown(state);
 }
 
+/* M5. A share that no receiver can have given is not believed. */
+static void a_peer_that_grants_more_than_there_can_be_grants_nothing(void **state)
+{
+	static const struct {
+		uint32_t granted, believed;
+	} cases[] = {{UINT32_MAX, 64}, {64 + SPARE_MOST + 1, 64},
+		{64 + SPARE_MOST, 64 + SPARE_MOST}, {65, 64 + SPARE_MOST}};
+	struct letter out, in;
+	char got[8];
+
+	(void)state;
+	ends_open(4 << 20, 2 * 64);
+	for (unsigned i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		atomic_store(&ends[1]->shares[0], cases[i].granted);
+		post_receive(&in, 1, 1, 0, got, sizeof(got));
+		post_send(&out, 0, 1, "one", 4, true);
+		letter_settle(&in);
+		settle(nothing_pends, ends[0]);
+		assert_int_equal(ends[0]->peers[1].share, cases[i].believed);
+	}
+	atomic_store(&ends[1]->shares[0], 64);
+	teardown(state);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		CASE_OPEN(a_peer_that_grants_more_than_there_can_be_grants_nothing),
 		CASE(a_receive_of_what_was_withdrawn_ends),
 		CASE(a_peer_that_forges_words_and_fetches_harms_only_its_own_messages),
 		CASE(a_peer_that_sends_anything_harms_nobody_else),
