@@ -66,7 +66,7 @@ typedef union {
 #define PTL_IFACE_DEFAULT ((ptl_interface_t)0xffffffff) /* the first interface */
 #define PTL_PID_ANY       ((ptl_pid_t)0xffff)
 #define PTL_NID_ANY       ((ptl_nid_t)0xffff)
-#define PTL_PID_MAX       1024 /* bounds nothing: a process id is any number but PTL_PID_ANY */
+#define PTL_PID_MAX       1024 /* no limit here: a process id is any number but PTL_PID_ANY */
 #define PTL_RANK_ANY      ((ptl_rank_t)0xffffffff)
 #define PTL_UID_ANY       ((ptl_uid_t)0xffffffff)
 #define PTL_PT_ANY        ((ptl_pt_index_t)0xffffffff)
@@ -601,14 +601,16 @@ PTL_API int PtlCTFree(ptl_handle_ct_t ct_handle);
  *   PTL_ARG_INVALID  ct_handle is bad. */
 PTL_API int PtlCTCancelTriggered(ptl_handle_ct_t ct_handle);
 
-/* 9. Reads a counter, without waiting. The two numbers may be from before and after a change.
+/* 9. Reads a counter, without waiting. If the counter changes during the call, one number may be
+ * the old one and the other one the new one.
  *   event  out
  * Returns
  *   PTL_ARG_INVALID  ct_handle is bad, or event is NULL. */
 PTL_API int PtlCTGet(ptl_handle_ct_t ct_handle, ptl_ct_event_t *event);
 
 /* 9. Waits until the success number of a counter is at least test, or its failure number is not 0.
- *   event  out: the counter
+ *   test   the success number to wait for
+ *   event  out: both numbers of the counter
  * Returns
  *   PTL_ARG_INVALID  ct_handle is bad, or event is NULL.
  *   PTL_ABORTED      PtlAbort was called.
@@ -638,7 +640,7 @@ PTL_API int PtlCTPoll(const ptl_handle_ct_t *ct_handles, const ptl_size_t *tests
 PTL_API int PtlCTSet(ptl_handle_ct_t ct_handle, ptl_ct_event_t new_ct);
 
 /* 9. Adds to one of the numbers of a counter. The new number is visible when the call returns.
- *   increment  one of its two numbers is 0
+ *   increment  what is added; one of its two numbers must be 0
  * Returns
  *   PTL_ARG_INVALID  ct_handle is bad, or neither number of increment is 0. */
 PTL_API int PtlCTInc(ptl_handle_ct_t ct_handle, ptl_ct_event_t increment);
@@ -651,7 +653,7 @@ PTL_API int PtlCTInc(ptl_handle_ct_t ct_handle, ptl_ct_event_t increment);
  *   local_offset   in the descriptor's memory, bytes
  *   length         bytes
  *   ack_req        PTL_NO_ACK_REQ; PTL_ACK_REQ: an ACK event and a count; PTL_CT_ACK_REQ: a count;
- *                  PTL_OC_ACK_REQ: a count of 1, also where the counter counts bytes
+ *                  PTL_OC_ACK_REQ: a count of 1, even if the counter counts bytes
  *   target_id      one process, no wildcards; on a logical interface its rank
  *   pt_index       at the target
  *   match_bits     for the target's entries
@@ -677,8 +679,8 @@ PTL_API int PtlGet(ptl_handle_md_t md_handle, ptl_size_t local_offset, ptl_size_
 	ptl_process_t target_id, ptl_pt_index_t pt_index, ptl_match_bits_t match_bits,
 	ptl_size_t remote_offset, void *user_ptr);
 
-/* 12. Combines memory of a descriptor with memory of a process, element by element: the target
- * becomes "target operation source".
+/* 12. Applies an operation to memory of a process and memory of a descriptor, element by element.
+ * The result of "target operation source" replaces the element of the target.
  *   operation  PTL_MIN to PTL_BXOR
  *   datatype   of an element; the operation must be defined for it
  *   the others as in PtlPut
@@ -719,18 +721,20 @@ PTL_API int PtlSwap(ptl_handle_md_t get_md_handle, ptl_size_t local_get_offset,
 /* 12. Waits until the results of atomic operations on this process's memory are visible to it. */
 PTL_API int PtlAtomicSync(void);
 
-/* Triggered operations. Each begins when the sum of both numbers of a counter is at least
- * threshold, or at once if it already is. The program need not make a call for that. Operations
- * that become ready by the same change of a counter begin in the order of the calls. Data is read
- * when the operation begins; the operand of a swap is read during the call. */
+/* Triggered operations. A triggered operation begins when the sum of both numbers of a counter,
+ * success and failure, is at least threshold; if it is so already, at once. The program need not
+ * make a call for the operation to begin. Operations that the same change of a counter starts
+ * begin in the order of the calls. Data is read when the operation begins; the operand of a swap
+ * is read during the call. */
 
-/* 10. PtlPut, PtlGet, PtlAtomic, PtlFetchAtomic or PtlSwap when a counter reaches a threshold.
+/* 10. Calls PtlPut, PtlGet, PtlAtomic, PtlFetchAtomic or PtlSwap when a counter reaches a
+ * threshold.
  *   trig_ct_handle  the counter that triggers the operation
- *   threshold       the sum of its numbers at which the operation begins
+ *   threshold       the operation begins when success plus failure of that counter is at least this
  *   the others as in the plain functions
  * Returns
  *   PTL_ARG_INVALID  As the plain function, or trig_ct_handle is bad or of another interface.
- *   PTL_NO_SPACE     The interface has max_triggered_ops operations that wait. */
+ *   PTL_NO_SPACE     The interface has max_triggered_ops pending triggered operations. */
 PTL_API int PtlTriggeredPut(ptl_handle_md_t md_handle, ptl_size_t local_offset, ptl_size_t length,
 	ptl_ack_req_t ack_req, ptl_process_t target_id, ptl_pt_index_t pt_index,
 	ptl_match_bits_t match_bits, ptl_size_t remote_offset, void *user_ptr,
@@ -756,22 +760,23 @@ PTL_API int PtlTriggeredSwap(ptl_handle_md_t get_md_handle, ptl_size_t local_get
 	ptl_op_t operation, ptl_datatype_t datatype, ptl_handle_ct_t trig_ct_handle,
 	ptl_size_t threshold);
 
-/* 10. PtlCTInc or PtlCTSet when another counter, or the same, reaches a threshold.
+/* 10. Calls PtlCTInc or PtlCTSet when a counter reaches a threshold.
  *   ct_handle  the counter that changes; it may be trig_ct_handle
  *   the others as in PtlCTInc and PtlTriggeredPut
  * Returns
  *   PTL_ARG_INVALID  ct_handle or trig_ct_handle is bad, they are of two interfaces, or neither
  *                    number of increment is 0.
- *   PTL_NO_SPACE     The interface has max_triggered_ops operations that wait. */
+ *   PTL_NO_SPACE     The interface has max_triggered_ops pending triggered operations. */
 PTL_API int PtlTriggeredCTInc(ptl_handle_ct_t ct_handle, ptl_ct_event_t increment,
 	ptl_handle_ct_t trig_ct_handle, ptl_size_t threshold);
 PTL_API int PtlTriggeredCTSet(ptl_handle_ct_t ct_handle, ptl_ct_event_t new_ct,
 	ptl_handle_ct_t trig_ct_handle, ptl_size_t threshold);
 
-/* 10. PtlMEAppend when a counter reaches a threshold: an extension of the Sandia implementation.
- * The library reads me, and the pieces that it refers to, and writes me_handle only at that time,
- * so they must stay valid until then. If me is not valid at that time, or a limit of the interface
- * is reached, nothing is appended, me_handle becomes PTL_INVALID_HANDLE, and a warning says why.
+/* 10. Calls PtlMEAppend when a counter reaches a threshold: an extension of the Sandia
+ * implementation. The library reads me, and the pieces that it refers to, and writes me_handle only
+ * at that time, so they must stay valid until then. If me is not valid at that time, or a limit of
+ * the interface is reached, nothing is appended, me_handle becomes PTL_INVALID_HANDLE, and a
+ * warning says why.
  *   me         as in PtlMEAppend
  *   me_handle  out, when the entry is appended: before messages can match it
  *   the others as in PtlMEAppend and PtlTriggeredPut
@@ -779,17 +784,17 @@ PTL_API int PtlTriggeredCTSet(ptl_handle_ct_t ct_handle, ptl_ct_event_t new_ct,
  *   PTL_ARG_INVALID  ni_handle is bad or of an interface without matching, pt_index is larger than
  *                    max_pt_index, ptl_list does not exist, me or me_handle is NULL, or
  *                    trig_ct_handle is bad or of another interface.
- *   PTL_NO_SPACE     The interface has max_triggered_ops operations that wait. */
+ *   PTL_NO_SPACE     The interface has max_triggered_ops pending triggered operations. */
 PTL_API int PtlTriggeredMEAppend(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index, ptl_me_t *me,
 	ptl_list_t ptl_list, void *user_ptr, ptl_handle_me_t *me_handle,
 	ptl_handle_ct_t trig_ct_handle, ptl_size_t threshold);
 
-/* 10. PtlMEUnlink when a counter reaches a threshold: an extension of the Sandia implementation.
- * If the entry is in use at that time, or has been unlinked, nothing happens.
+/* 10. Calls PtlMEUnlink when a counter reaches a threshold: an extension of the Sandia
+ * implementation. If the entry is in use at that time, or has been unlinked, nothing happens.
  *   the arguments as in PtlMEUnlink and PtlTriggeredPut
  * Returns
  *   PTL_ARG_INVALID  me_handle or trig_ct_handle is bad, or they are of two interfaces.
- *   PTL_NO_SPACE     The interface has max_triggered_ops operations that wait. */
+ *   PTL_NO_SPACE     The interface has max_triggered_ops pending triggered operations. */
 PTL_API int PtlTriggeredMEUnlink(
 	ptl_handle_me_t me_handle, ptl_handle_ct_t trig_ct_handle, ptl_size_t threshold);
 

@@ -113,7 +113,7 @@ def defines(text):
     for number, line in enumerate(lines):
         if line.startswith("#define") or (end == number and line.startswith((" ", "\t"))):
             end = number + 1
-        elif number > 0 and line and not line.startswith(("/*", " *")):
+        elif line.startswith("/* --- ") or number > 0 and line and not line.startswith(("/*", " *")):
             break
     return "\n".join(lines[:end])
 

@@ -295,11 +295,11 @@ GASNET_FUNCTION int gasnet_AMPoll(void);
 GASNET_FUNCTION int gasnet_set_waitmode(int mode);
 
 /* Sends a request that has only arguments: the handler is void handler(gasnet_token_t token, ...).
- * The call may wait for room at the target, and runs handlers meanwhile. A function with a number
- * in its name, 0 to 16, takes that many arguments at its end. The function without one takes the
+ * The call may wait for room at the target, and runs handlers meanwhile. A function whose name ends
+ * in a number, 0 to 16, takes so many arguments for the handler. The other function takes their
  * number in numargs.
  *   dest     the rank, which may be this one
- *   handler  its index there
+ *   handler  index of the handler at rank dest
  *   numargs  number of arguments, 0 to 16, which are gasnet_handlerarg_t
  * Returns
  *   GASNET_ERR_NOT_INIT  gasnet_attach() was not called.
@@ -309,11 +309,11 @@ GASNET_FUNCTION int gasnet_AMRequestShort(
 
 /* Sends a request with data, which the handler gets in a buffer that is valid until it returns:
  * void handler(gasnet_token_t token, void *bytes, size_t nbytes, ...). The buffer is aligned to 16
- * bytes. The call may wait for room at the target, and runs handlers meanwhile. A function with a
- * number in its name, 0 to 16, takes that many arguments at its end. The function without one takes
- * the number in numargs.
+ * bytes. The call may wait for room at the target, and runs handlers meanwhile. A function whose
+ * name ends in a number, 0 to 16, takes so many arguments for the handler. The other function takes
+ * their number in numargs.
  *   dest            the rank, which may be this one
- *   handler         its index there
+ *   handler         index of the handler at rank dest
  *   source, nbytes  the bytes, 0 to gasnet_AMMaxMedium(); they may be changed after the call
  *   numargs         number of arguments, 0 to 16, which are gasnet_handlerarg_t
  * Returns
@@ -324,10 +324,10 @@ GASNET_FUNCTION int gasnet_AMRequestMedium(gasnet_node_t dest, gasnet_handler_t 
 
 /* Sends a request with data, which is written into the segment of the target before the handler
  * runs: void handler(gasnet_token_t token, void *bytes, size_t nbytes, ...). The call may wait for
- * room at the target, and runs handlers meanwhile. A function with a number in its name, 0 to 16,
- * takes that many arguments at its end. The function without one takes the number in numargs.
+ * room at the target, and runs handlers meanwhile. A function whose name ends in a number, 0 to 16,
+ * takes so many arguments for the handler. The other function takes their number in numargs.
  *   dest            the rank, which may be this one
- *   handler         its index there
+ *   handler         index of the handler at rank dest
  *   source, nbytes  the bytes, 0 to gasnet_AMMaxLongRequest(); they may be changed after the call
  *   dest_addr       the address in the segment of rank dest
  *   numargs         number of arguments, 0 to 16, which are gasnet_handlerarg_t
@@ -339,10 +339,10 @@ GASNET_FUNCTION int gasnet_AMRequestLong(gasnet_node_t dest, gasnet_handler_t ha
 
 /* Sends a long request without waiting until the source may be changed. The request's handler must
  * reply, and the source must not change until the handler of that reply runs. The call may wait for
- * room at the target, and runs handlers meanwhile. A function with a number in its name, 0 to 16,
- * takes that many arguments at its end. The function without one takes the number in numargs.
+ * room at the target, and runs handlers meanwhile. A function whose name ends in a number, 0 to 16,
+ * takes so many arguments for the handler. The other function takes their number in numargs.
  *   dest            the rank, which may be this one
- *   handler         its index there
+ *   handler         index of the handler at rank dest
  *   source, nbytes  the bytes, which must not change until the reply's handler runs
  *   dest_addr       the address in the segment of rank dest
  *   numargs         number of arguments, 0 to 16, which are gasnet_handlerarg_t
@@ -352,11 +352,11 @@ GASNET_FUNCTION int gasnet_AMRequestLong(gasnet_node_t dest, gasnet_handler_t ha
 GASNET_FUNCTION int gasnet_AMRequestLongAsync(gasnet_node_t dest, gasnet_handler_t handler,
 	void *source, size_t nbytes, void *dest_addr, int numargs, ...);
 
-/* Replies with only arguments, in the handler of a request. A function with a number in its name, 0
- * to 16, takes that many arguments at its end. The function without one takes the number in
+/* Replies with only arguments, in the handler of a request. A function whose name ends in a number,
+ * 0 to 16, takes so many arguments for the handler. The other function takes their number in
  * numargs.
  *   token    the token that the handler got
- *   handler  its index there
+ *   handler  index of the handler at the requester
  *   numargs  number of arguments, 0 to 16, which are gasnet_handlerarg_t
  * Returns
  *   GASNET_ERR_NOT_INIT  gasnet_attach() was not called.
@@ -366,10 +366,10 @@ GASNET_FUNCTION int gasnet_AMReplyShort(
 	gasnet_token_t token, gasnet_handler_t handler, int numargs, ...);
 
 /* Replies with data, in the handler of a request. The reply's handler gets the data in a buffer
- * that is valid until it returns. A function with a number in its name, 0 to 16, takes that many
- * arguments at its end. The function without one takes the number in numargs.
+ * that is valid until it returns. A function whose name ends in a number, 0 to 16, takes so many
+ * arguments for the handler. The other function takes their number in numargs.
  *   token           the token that the handler got
- *   handler         its index there
+ *   handler         index of the handler at the requester
  *   source, nbytes  the bytes, 0 to gasnet_AMMaxMedium(); they may be changed after the call
  *   numargs         number of arguments, 0 to 16, which are gasnet_handlerarg_t
  * Returns
@@ -380,10 +380,10 @@ GASNET_FUNCTION int gasnet_AMReplyMedium(gasnet_token_t token, gasnet_handler_t 
 	void *source, size_t nbytes, int numargs, ...);
 
 /* Replies with data, in the handler of a request. The data is written into the segment of the
- * requester before the reply's handler runs. A function with a number in its name, 0 to 16, takes
- * that many arguments at its end. The function without one takes the number in numargs.
+ * requester before the reply's handler runs. A function whose name ends in a number, 0 to 16, takes
+ * so many arguments for the handler. The other function takes their number in numargs.
  *   token           the token that the handler got
- *   handler         its index there
+ *   handler         index of the handler at the requester
  *   source, nbytes  the bytes, 0 to gasnet_AMMaxLongReply(); they may be changed after the call
  *   dest_addr       the address in the segment of the requester
  *   numargs         number of arguments, 0 to 16, which are gasnet_handlerarg_t
@@ -522,8 +522,8 @@ GASNET_FUNCTION void gasnet_postern_wait(unsigned *tries);
 	} while (0)
 
 /* --- Locks
- * Handlers may take these locks. A thread that holds one must not make a call that sends or polls.
- * With GASNET_SEQ locks do nothing. */
+ * Handlers may take locks of GASNet (gasnet_hsl_t). A thread that holds a lock must not make a call
+ * that sends or polls. With GASNET_SEQ the functions of locks do nothing. */
 
 /* Begins and ends a section in which no handler interrupts the thread. Handlers never interrupt a
  * thread here, so these do nothing.

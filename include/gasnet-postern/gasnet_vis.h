@@ -18,11 +18,11 @@ typedef struct {
 
 /* --- Transfers of pieces
  * The remote pieces are in the segment of one rank, which may be this one. The pieces that are
- * written must not overlap. Bytes are copied in the order of the pieces; the pieces of the two
- * sides may differ in size. The function with nb in its name returns a handle; the transfer with
- * nbi in its name is an implicit operation of the thread; the third function returns when the
- * transfer is complete. Lists and strides may be changed after the call, the source of a put after
- * the put is synchronised. */
+ * written must not overlap. Bytes are copied in the order of the pieces. Source and destination may
+ * have pieces of different sizes, but must have the same number of bytes in all. A function with nb
+ * in its name returns a handle. A function with nbi in its name begins an implicit operation of the
+ * thread. The other functions return when the transfer is complete. Lists and strides may be
+ * changed after the call, and the source of a put when the put is synchronised. */
 
 /* Puts ranges of memory into ranges of the segment of a rank.
  *   dstcount, dstlist  the remote ranges
@@ -45,10 +45,10 @@ GASNET_FUNCTION gasnet_handle_t gasnet_getv_nb_bulk(size_t dstcount,
 GASNET_FUNCTION void gasnet_getv_nbi_bulk(size_t dstcount, gasnet_memvec_t const dstlist[],
 	gasnet_node_t node, size_t srccount, gasnet_memvec_t const srclist[]);
 
-/* Puts pieces of memory to addresses in the segment of a rank; all pieces of a side have one
- * length.
+/* Puts pieces of memory to addresses in the segment of a rank. All pieces of the source have one
+ * length, and so have all pieces of the destination.
  *   dstcount, dstlist, dstlen  the remote addresses, and the length of each piece
- *   srccount, srclist, srclen  the local ones; both sides have the same number of bytes in all */
+ *   srccount, srclist, srclen  the local addresses, and the length of each piece */
 GASNET_FUNCTION void gasnet_puti_bulk(gasnet_node_t node, size_t dstcount, void *const dstlist[],
 	size_t dstlen, size_t srccount, void *const srclist[], size_t srclen);
 GASNET_FUNCTION gasnet_handle_t gasnet_puti_nb_bulk(gasnet_node_t node, size_t dstcount,
@@ -58,9 +58,10 @@ GASNET_FUNCTION void gasnet_puti_nbi_bulk(gasnet_node_t node, size_t dstcount,
 	void *const dstlist[], size_t dstlen, size_t srccount, void *const srclist[],
 	size_t srclen);
 
-/* Gets pieces from addresses in the segment of a rank; all pieces of a side have one length.
+/* Gets pieces from addresses in the segment of a rank. All pieces of the source have one length,
+ * and so have all pieces of the destination.
  *   dstcount, dstlist, dstlen  the local addresses, and the length of each piece
- *   srccount, srclist, srclen  the remote ones; both sides have the same number of bytes in all */
+ *   srccount, srclist, srclen  the remote addresses, and the length of each piece */
 GASNET_FUNCTION void gasnet_geti_bulk(size_t dstcount, void *const dstlist[], size_t dstlen,
 	gasnet_node_t node, size_t srccount, void *const srclist[], size_t srclen);
 GASNET_FUNCTION gasnet_handle_t gasnet_geti_nb_bulk(size_t dstcount, void *const dstlist[],

@@ -86,6 +86,7 @@ class Manual(programs.Case):
         self.assertNotIn(".B ack_req\n", text)
         self.assertIn("PtlPut: md_handle is bad", text.partition(".SH RETURN VALUE")[2])
         self.assertIn("PTL_PT_FLOWCTRL", page("PtlPTAlloc.3portals4").partition(".SH TYPES")[2])
+        self.assertNotIn("PTL_PT_FLOWCTRL", page("PtlCTWait.3portals4"))  # those of the next part of the header
         for option in ("PTL_MD_EVENT_CT_REPLY", "PTL_ACK_REQ", "PTL_RANK_ANY"):
             self.assertIn(option, page("PtlMDBind.3portals4") + page("PtlPut.3portals4").partition(".SH TYPES")[2])
 
