@@ -234,15 +234,17 @@ static char yes[] = "with the words that may be missing";
 
 /* Two spaces part how a command is written from what it does; a text without them is another way to
  * write the one before. */
-COMMAND(help, do_help, NULL, "help [COMMAND]  these lines", TOKEN(word_help));
+COMMAND(help, do_help, NULL, "help [COMMAND]  prints this list, or the line of one command",
+	TOKEN(word_help));
 COMMAND(help_word, do_help, yes, "help COMMAND", TOKEN(word_help), TOKEN(any_second));
 COMMAND(show_topic, do_show, NULL, show_text, TOKEN(word_show), TOKEN(word_topic));
 COMMAND(watch, do_watch, NULL, "watch TOPIC [INTERVAL [COUNT]]  shows it repeatedly, with rates",
 	TOKEN(word_watch), TOKEN(word_topic));
 COMMAND(watch_rest, do_watch, yes, "watch TOPIC INTERVAL [COUNT]", TOKEN(word_watch),
 	TOKEN(word_topic), TOKEN(rest));
-COMMAND(interface, do_interface, NULL, "interface N  the interface of the commands that follow",
-	TOKEN(word_interface), TOKEN(any_second));
+COMMAND(interface, do_interface, NULL,
+	"interface N  selects the interface for the commands that follow", TOKEN(word_interface),
+	TOKEN(any_second));
 COMMAND(set_log, do_set, (void *)(uintptr_t) "PTL_LOG_LEVEL",
 	"set log LEVEL  the least important messages on standard error: error, warning, info or "
 	"debug",
@@ -260,8 +262,8 @@ COMMAND(start, do_start, NULL,
 COMMAND(start_rest, do_start, yes, "start ping|flood|stream NID:PID OPTIONS", TOKEN(word_start),
 	TOKEN(word_kinds), TOKEN(any_third), TOKEN(rest));
 COMMAND(start_sink, do_start, NULL,
-	"start sink [size N]  receives the messages of others' flood and stream", TOKEN(word_start),
-	TOKEN(word_sink));
+	"start sink [size N]  receives what flood and stream of other processes send",
+	TOKEN(word_start), TOKEN(word_sink));
 COMMAND(start_sink_rest, do_start, yes, "start sink OPTIONS", TOKEN(word_start), TOKEN(word_sink),
 	TOKEN(rest));
 COMMAND(stop, do_stop, NULL, "stop N|all  ends traffic by its number, and prints a summary",

@@ -33,7 +33,7 @@ static const char help_text[] =
 	"receives messages. Commands come from the terminal, with completion (tab), help (?) and\n"
 	"history (arrows), or from FILE or a pipe; the command help lists them.\n"
 	"\n"
-	"  -p, --pid PID  process id of the interfaces (default: the system's)\n"
+	"  -p, --pid PID  process id of the interfaces (default: the process id of the system)\n"
 	"  -j, --json     show and watch print JSON\n"
 	"  -h, --help     this text and the commands\n"
 	"  -V, --version  the library's version\n"
