@@ -131,6 +131,10 @@ int main(int argc, char **argv)
 
 	start(argc, argv);
 	steps = argc > 1 ? (unsigned)atoi(argv[1]) : 100;
+	if (steps == 0) {
+		fprintf(stderr, "\"%s\" is no number of steps\n", argv[1]);
+		gasnet_exit(2);
+	}
 	memset(grids[rank], 0, sizeof(struct grid));
 	for (unsigned y = 1; y <= ROWS; y++)
 		row_begin(grids[rank]->rows[0][y], rank * ROWS + y);

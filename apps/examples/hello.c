@@ -130,6 +130,8 @@ int main(int count, char **words)
 	int interfaces;
 
 	if ((!send && !receive) || count > 3 || (count > 2 && receive)) {
+		fprintf(stderr, "hello: \"%s\" is not understood\n",
+			words[send || receive ? count - 1 : 1]);
 		fprintf(stderr, "usage: hello [receive | send [NID:PID]]\n");
 		return 2;
 	}

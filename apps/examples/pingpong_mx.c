@@ -153,6 +153,11 @@ int main(int count, char **words)
 	mx_endpoint_t endpoint;
 	pthread_t thread;
 
+	if (count > 2 || (count == 2 && words[1][0] == '-')) {
+		fprintf(stderr, "\"%s\" is no host\nusage: pingpong_mx [HOST | self]\n",
+			words[count - 1]);
+		return 2;
+	}
 	mx_init();
 	if (count > 1 && strcmp(words[1], "self") != 0) {
 		client_run(words[1]);

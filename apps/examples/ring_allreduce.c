@@ -241,7 +241,9 @@ int main(int count, char **words)
 
 	if (count > 2 || (count == 2 && (sscanf(words[1], "%zu", &ring.length) != 1 ||
 						ring.length > LENGTH_MOST))) {
-		fprintf(stderr, "usage: ring_allreduce [LENGTH], up to %d numbers\n", LENGTH_MOST);
+		fprintf(stderr,
+			"\"%s\" is no LENGTH\nusage: ring_allreduce [LENGTH], up to %d numbers\n",
+			words[1], LENGTH_MOST);
 		return 2;
 	}
 	ring_open(&ring);

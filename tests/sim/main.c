@@ -164,8 +164,13 @@ static uint64_t number_read(const char *text, uint64_t least, uint64_t most)
 	char *end;
 	uint64_t number = strtoull(text, &end, 0);
 
-	if (*text == '\0' || *text == '-' || *end != '\0' || number < least || number > most)
-		complain("not a possible number", text);
+	if (*text == '\0' || *text == '-' || *end != '\0' || number < least || number > most) {
+		fprintf(stderr,
+			"postern-sim: \"%s\" is no number from %" PRIu64 " to %" PRIu64
+			" as this option takes; postern-sim --help lists the options.\n",
+			text, least, most);
+		exit(2);
+	}
 	return number;
 }
 
