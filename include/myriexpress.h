@@ -108,7 +108,7 @@ enum mx_status_code {
 	MX_STATUS_ENDPOINT_UNKNOWN = 7,     /* nobody has that NIC id */
 	MX_STATUS_ENDPOINT_CLOSED = 8,      /* the peer has closed its endpoint, or is not there */
 	MX_STATUS_ENDPOINT_UNREACHABLE = 9, /* the peer is silent, dead, or disconnected */
-	MX_STATUS_BAD_SESSION = 10,         /* the address is of an endpoint's earlier life */
+	MX_STATUS_BAD_SESSION = 10,         /* the address is of an earlier endpoint */
 	MX_STATUS_BAD_KEY = 11,             /* of a connect: the filter differs */
 	MX_STATUS_BAD_ENDPOINT = 12,        /* the peer cannot have that endpoint id */
 	MX_STATUS_BAD_RDMAWIN = 13,         /* the sender does not know its long message any more */
