@@ -209,7 +209,7 @@ static bool letters_have_place(const struct messages *messages, const struct pee
 {
 	return letters_under_way(messages) + to->letters -
 		       atomic_load_explicit(&to->dispatch.ended, memory_order_relaxed) <
-	       LETTERS_MAX;
+	       UNANSWERED_MAX;
 }
 
 /* M12. A trace shows what is answered. */

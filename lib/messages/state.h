@@ -11,18 +11,18 @@
 #include <host/events.h>
 #include <messages/messages.h>
 
-#define ENTRIES      49152
-#define RECEIVES_MAX 16384 /* M6 */
-#define SENDS_MAX    16384
-#define LETTERS_MAX  16384 /* M12: under way */
-#define LONGER_MAX   40960 /* M6: longer sends that have an entry */
-#define SEEN_MAX     8192  /* M6 */
-#define PARTS_MAX    8192  /* M6, M11: a space without SEEN has these */
-#define PARTS_EACH   4096  /* of a buffer */
-#define PART_UNIT    64
-#define CHUNK_SLOTS  64
-#define CHUNKS_MAX   16 /* of a peer and a size of slots */
-#define SLOT_SMALL   256
+#define ENTRIES        49152
+#define RECEIVES_MAX   16384 /* M6 */
+#define SENDS_MAX      16384
+#define UNANSWERED_MAX 16384 /* M12: under way */
+#define LONGER_MAX     40960 /* M6: longer sends that have an entry */
+#define SEEN_MAX       8192  /* M6 */
+#define PARTS_MAX      8192  /* M6, M11: a space without SEEN has these */
+#define PARTS_EACH     4096  /* of a buffer */
+#define PART_UNIT      64
+#define CHUNK_SLOTS    64
+#define CHUNKS_MAX     16 /* of a peer and a size of slots */
+#define SLOT_SMALL     256
 /* M12: of a share. With a smaller one the words for credit cost more than the answers; with the
  * other one they cost nothing to speak of. */
 #define UNANSWERED_LEAST 32

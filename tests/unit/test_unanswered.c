@@ -290,7 +290,7 @@ static void a_refusal_is_told_of_a_message_that_needs_no_answer(void **state)
 /* M12. The peer takes no frame, and tells of credit all the time. */
 static void letters_to_a_peer_that_takes_none_leave_room_for_others(void **state)
 {
-	static struct letter out[LETTERS_MAX], other;
+	static struct letter out[UNANSWERED_MAX], other;
 	const char *fault = getenv("TEST_FAULT");
 	struct peer *peer;
 
@@ -299,11 +299,11 @@ static void letters_to_a_peer_that_takes_none_leave_room_for_others(void **state
 	ends_open(4 << 20, 1 << 16);
 	hostile = true;
 	peer = &ends[0]->peers[1];
-	for (unsigned i = 0; i < LETTERS_MAX; i++) {
+	for (unsigned i = 0; i < UNANSWERED_MAX; i++) {
 		post_send(&out[i], 0, 1, "letter", 7, false);
 		peer->credited = peer->kept;
 	}
-	assert_true(letters_under_way(ends[0]) <= LETTERS_MAX / 2);
+	assert_true(letters_under_way(ends[0]) <= UNANSWERED_MAX / 2);
 	send_as(&other, 0, 0, &(const struct send_wish){.bits = 1, .buffer = "one", .length = 4});
 	assert_int_equal(other.done, 1);
 	assert_int_equal(ends[0]->peers[0].letters, 1);
