@@ -60,8 +60,8 @@ enum command_kind {
 	 * Three lines: struct search_lines; in object.portal */
 	COMMAND_SEARCH,
 	COMMAND_WITHDRAW, /* answered: the entry is unlinked. OK, GONE, PENDING */
-	/* answered: the receive whose outcome is at the address `other` has left. OK; GONE: it has
-	 * a message */
+	/* answered: the receive whose outcome is at the address `other` has left, or its load that
+	 * was refused has. OK; GONE: it has a message, and no such load */
 	COMMAND_RECEIVE_WITHDRAW,
 	/* answered: no operation begins at the region any more, and it is freed with the last one.
 	 * OK, GONE */

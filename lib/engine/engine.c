@@ -73,6 +73,7 @@ struct engine *engine_create(const struct engine_options *options)
 	engine->late_end = &engine->late;
 	list_init(&engine->serving);
 	list_init(&engine->waiting);
+	list_init(&engine->refused);
 	for (unsigned i = 0; i < SENDING_LISTS; i++)
 		list_init(&engine->sending[i]);
 	/* A segment without Portals has the ring and no space. */
@@ -389,7 +390,7 @@ static ALWAYS_INLINE unsigned turn_end(struct engine *engine)
 		outgoing_announce(engine);
 	}
 	engine->owes = triggers_are_ready(&engine->triggers);
-	if (!list_empty(&engine->waiting))
+	if (engine->awaits != 0)
 		outgoing_probe(engine);
 	return transport_transmit(engine->transport);
 }
@@ -486,8 +487,7 @@ unsigned engine_look(struct engine *engine)
 	if (engine->owes || engine->news)
 		return look_owed(engine);
 	frames = transport_receive(engine->transport);
-	if (frames != 0 || engine_has_commands(engine) || engine->news ||
-		!list_empty(&engine->waiting))
+	if (frames != 0 || engine_has_commands(engine) || engine->news || engine->awaits != 0)
 		return look_on(engine, 0, frames);
 	sent = transport_transmit(engine->transport);
 	if (sent != 0 || engine->news)

@@ -7,6 +7,7 @@
 #include <base/pages.h>
 #include <engine/outcome.h>
 #include <engine/portal.h>
+#include <engine/rma.h>
 #include <engine/statistics.h>
 #include <engine/tiers.h>
 #include <engine/unexpected.h>
@@ -105,7 +106,7 @@ enum answer letters_withdraw(struct space *space, const struct command *command)
 
 	/* The slot of one that has none any more may be another's. */
 	if (outcome->slot >= space->posted_made || space->posted[outcome->slot].outcome != outcome)
-		return ANSWER_GONE;
+		return rma_withdraw(space, command->object.other) ? ANSWER_OK : ANSWER_GONE;
 	slot_leave(space, outcome->slot);
 	return ANSWER_OK;
 }

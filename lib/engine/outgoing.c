@@ -22,11 +22,18 @@
 
 #include <string.h>
 
+#include <base/clock.h>
+
 #include <engine/rma.h>
 #include <engine/letters.h>
 #include <engine/logging.h>
 #include <engine/tiers.h>
 #include <engine/triggered.h>
+
+/* So many loads that were refused are repeated at a time, and then others after so long: a peer
+ * that refuses all for ever costs a small part of a CPU. */
+#define REPEATS      64
+#define REPEAT_PAUSE (500 * MICROSECOND)
 
 static struct link *sending_list(struct engine *engine, uint64_t link)
 {
@@ -283,6 +290,7 @@ void outgoing_heard(struct operation *operation)
 	if (operation->waits) {
 		link_remove(&operation->link);
 		operation->waits = false;
+		operation->space->engine->awaits--;
 	}
 }
 
@@ -310,13 +318,24 @@ void outgoing_fail(struct engine *engine, struct operation *operation, uint32_t 
 	outgoing_finish(engine, operation);
 }
 
-void outgoing_await(struct operation *operation)
+static void operation_wait(struct operation *operation, struct link *list)
 {
 	struct engine *engine = operation->space->engine;
 
 	operation->asked = transport_looked(engine->transport);
 	operation->waits = true;
-	list_append(&engine->waiting, &operation->link);
+	engine->awaits++;
+	list_append(list, &operation->link);
+}
+
+void outgoing_await(struct operation *operation)
+{
+	operation_wait(operation, &operation->space->engine->waiting);
+}
+
+void outgoing_put_off(struct operation *operation)
+{
+	operation_wait(operation, &operation->space->engine->refused);
 }
 
 /* The request of a get, or a probe for it, has arrived, or never will. */
@@ -415,10 +434,37 @@ static void probe_send(struct engine *engine, struct operation *operation)
 	outgoing_send(engine, operation, &header);
 }
 
+/* When the oldest load that was refused is to be repeated, ns; UINT64_MAX: there is none. */
+static uint64_t repeat_due(const struct engine *engine)
+{
+	const struct operation *first = list_first(&engine->refused, struct operation, link);
+
+	if (!first)
+		return UINT64_MAX;
+	return (first->asked > engine->repeated ? first->asked : engine->repeated) + REPEAT_PAUSE;
+}
+
+static void refused_repeat(struct engine *engine)
+{
+	const uint64_t now = transport_looked(engine->transport);
+	struct operation *operation;
+	unsigned count = 0;
+
+	while (count < REPEATS && now >= repeat_due(engine)) {
+		operation = list_first(&engine->refused, struct operation, link);
+		outgoing_heard(operation);
+		rma_repeat(operation);
+		count++;
+	}
+	if (count > 0)
+		engine->repeated = now;
+}
+
 void outgoing_probe(struct engine *engine)
 {
 	struct operation *operation;
 
+	refused_repeat(engine);
 	/* Oldest news first, so the first that is not due ends it. */
 	while ((operation = list_first(&engine->waiting, struct operation, link)) &&
 		transport_looked(engine->transport) - operation->asked >= engine->probe_interval) {
@@ -431,18 +477,21 @@ void outgoing_probe(struct engine *engine)
 uint64_t outgoing_deadline(const struct engine *engine)
 {
 	const struct operation *first = list_first(&engine->waiting, struct operation, link);
-	uint64_t waited;
+	uint64_t due = repeat_due(engine), now;
 
-	if (!first)
+	if (first && first->asked + engine->probe_interval < due)
+		due = first->asked + engine->probe_interval;
+	if (due == UINT64_MAX)
 		return UINT64_MAX;
-	waited = clock_now(engine->clock) - first->asked;
-	return waited < engine->probe_interval ? engine->probe_interval - waited : 0;
+	now = clock_now(engine->clock);
+	return due > now ? due - now : 0;
 }
 
 void outgoing_abandon(struct engine *engine)
 {
 	struct operation *operation;
 
-	while ((operation = list_first(&engine->waiting, struct operation, link)))
+	while ((operation = list_first(&engine->waiting, struct operation, link)) ||
+		(operation = list_first(&engine->refused, struct operation, link)))
 		outgoing_fail(engine, operation, TRANSPORT_SHUTDOWN);
 }

@@ -23,6 +23,11 @@
  * C6. A refusal of a letter (letters.h) is an ACK without a user, from the process that
  *     refuses, with the cookie that it refuses as its value. One is lost if there is no place for
  *     its event: the next store is refused, too.
+ * C7. A load of two-sided messages is refused while the target's queue has no place for its event.
+ *     It is repeated, under another name, until the target answers otherwise, whatever the programs
+ *     do meanwhile. It fails when its rank is no longer that of the process. A load for a kept
+ *     message (unexpected.h, U7) is not repeated when an entry waits for the message: its program
+ *     then asks for the data itself, and may give that up.
  */
 #include <engine/rma.h>
 
@@ -96,6 +101,18 @@ static __attribute__((noinline)) void rma_trace(const struct operation *operatio
 		operation->rma.length);
 }
 
+/* C7. What a load is repeated with. */
+static void load_note(
+	struct operation *operation, const struct message_header *header, uint32_t rank)
+{
+	if (!operation->space->two_sided)
+		return;
+	operation->account.nid = rank;
+	operation->account.value = header->cookie;
+	operation->account.match_bits = header->match_bits;
+	operation->account.offset = header->offset;
+}
+
 /* rma_begin() of a kind of message. */
 static ALWAYS_INLINE void rma_start(struct space *space, const struct move *move,
 	const struct rma_line *line, const void *given, uint8_t message)
@@ -145,6 +162,7 @@ static ALWAYS_INLINE void rma_start(struct space *space, const struct move *move
 	} else {
 		header.requested = line->length;
 		operation->message.memory = map_of_piece(NULL, 0);
+		load_note(operation, &header, (uint32_t)move->value);
 	}
 	if (operation->acknowledge) {
 		header.operation = operation_name(operation);
@@ -200,6 +218,7 @@ void rma_fetch(struct space *space, const struct fetch *fetch)
 		.want = WANT_KEPT,
 	};
 	operation->message.memory = map_of_piece(NULL, 0);
+	load_note(operation, &header, fetch->rank);
 	outgoing_send(space->engine, operation, &header);
 }
 
@@ -272,6 +291,61 @@ static void rma_sent(struct operation *operation, enum tier_verdict verdict)
 		rma_log(operation, source, TIER_SEND, verdict, &none);
 }
 
+/* C7 */
+static bool load_is_repeated(const struct operation *operation)
+{
+	return operation->rma.verdict == TIER_REFUSED && rma_loads(operation) &&
+	       operation->space->two_sided && !operation->space->closing &&
+	       (operation->rma.want != WANT_KEPT || unexpected_waits(operation));
+}
+
+static void load_put_off(struct operation *operation)
+{
+	/* No further answer to this request, or to a question after it, is one to the next. */
+	operation->generation++;
+	operation->replying = false;
+	operation->rma.refused = operation->requested;
+	if (!operation->requested)
+		outgoing_put_off(operation);
+}
+
+void rma_repeat(struct operation *operation)
+{
+	const struct space *space = operation->space;
+	const struct account *account = &operation->account;
+	const struct message_header header = {
+		.kind = MESSAGE_LOAD,
+		.space = space->number,
+		.uid = space->uid,
+		.portal = FETCH_PORTAL,
+		.cookie = (uint32_t)account->value,
+		.match_bits = account->match_bits,
+		.offset = account->offset,
+		.requested = operation->rma.length,
+		.operation = operation_name(operation),
+	};
+
+	if (account->nid >= space->map_count ||
+		space->map[account->nid].nid != operation->peer.nid ||
+		space->map[account->nid].pid != operation->peer.pid) {
+		rma_fail(operation, TIER_UNDELIVERABLE);
+		return;
+	}
+	operation->requested = true;
+	operation->rma.refused = false;
+	outgoing_send(space->engine, operation, &header);
+}
+
+bool rma_withdraw(struct space *space, uint64_t user)
+{
+	list_each (struct operation, operation, &space->engine->refused, link)
+		if (operation->space == space && operation->rma.user == user) {
+			rma_end(operation);
+			return true;
+		}
+	return false;
+}
+
 void rma_fail(struct operation *operation, enum tier_verdict verdict)
 {
 	operation->rma.verdict = (uint8_t)verdict;
@@ -322,6 +396,8 @@ static __attribute__((noinline)) void request_done(
 		return; /* the reply's end is its end */
 	else if (verdict != TIER_OK || operation->space->closing)
 		rma_fail(operation, verdict == TIER_OK ? TIER_UNDELIVERABLE : verdict);
+	else if (rma->refused)
+		outgoing_put_off(operation);
 	else
 		outgoing_await(operation);
 }
@@ -384,6 +460,8 @@ static void rma_answered(struct operation *operation)
 {
 	if (rma_stores(operation) && !operation->rma.sent)
 		operation->rma.answered = true;
+	else if (load_is_repeated(operation))
+		load_put_off(operation);
 	else
 		rma_conclude(operation);
 }

@@ -30,11 +30,17 @@ struct fetch {
 	uint64_t local, length;
 	uint64_t value; /* fetch.h */
 	uint32_t cookie;
+	uint32_t rank;
 	uint32_t kept;
 };
 void rma_fetch(struct space *space, const struct fetch *fetch);
 /* The transport is done with the request, or with a question after its answer. */
 void rma_requested(struct operation *operation, enum transport_fail why);
+/* C7: a load that was refused is sent again, or fails. */
+void rma_repeat(struct operation *operation);
+/* The load for such a `user`, which was refused, is not repeated and has no event. Returns false if
+ * there is none that waits. */
+bool rma_withdraw(struct space *space, uint64_t user);
 /* Its answer will not come. */
 void rma_fail(struct operation *operation, enum tier_verdict verdict);
 /* Answers. */

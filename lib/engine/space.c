@@ -117,6 +117,9 @@ static void gets_abandon(struct engine *engine, const struct space *space)
 	list_each (struct operation, operation, &engine->waiting, link)
 		if (operation->space == space)
 			outgoing_fail(engine, operation, TRANSPORT_SHUTDOWN);
+	list_each (struct operation, operation, &engine->refused, link)
+		if (operation->space == space)
+			outgoing_fail(engine, operation, TRANSPORT_SHUTDOWN);
 }
 
 bool engine_space_close(struct engine *engine, uint32_t number)

@@ -58,6 +58,7 @@ struct rma_state {
 	bool sent;     /* not a load: SEND has been counted */
 	bool answered; /* not a load: before it was sent */
 	bool told;     /* a store, an atomic: SEND has told that it failed */
+	bool refused;  /* a load: it is to be repeated when its request is done with */
 };
 
 /*
@@ -79,7 +80,7 @@ struct operation {
 	bool requested;    /* GET: its message is with the transport */
 	bool replying;     /* GET: the reply has begun */
 	bool ended;        /* GET: its last event has been logged */
-	bool waits;        /* GET: in engine.waiting */
+	bool waits;        /* GET: in engine.waiting, or .refused */
 	uint32_t index;
 	uint32_t generation; /* GET, RMA: of the one that a reply must name */
 	struct process peer;
@@ -89,17 +90,18 @@ struct operation {
 	/* RMA: data of a request that came with its command. LETTER: its data. ANSWER: its own, if
 	 * no more */
 	uint8_t copied[COPIED_MAX];
-	uint64_t queue;         /* handle that the region had when it began */
-	struct queue *logs;     /* what that names */
-	struct account account; /* what its events have in common */
-	uint64_t asked;         /* GET: when the request or the last probe was acknowledged, ns */
-	uint64_t name;          /* PUT: on the wire, of one that is acknowledged or traced */
+	uint64_t queue;     /* handle that the region had when it began */
+	struct queue *logs; /* what that names */
+	/* what its events have in common; RMA: a load of two-sided messages (rma.c, C7) */
+	struct account account;
+	uint64_t asked; /* GET: when the request or the last probe was acknowledged, ns */
+	uint64_t name;  /* PUT: on the wire, of one that is acknowledged or traced */
 	/* SERVE: the initiator's name for it. RECEIVE: to echo. PUT: manipulated length. */
 	uint64_t remote;
 	uint64_t handle;         /* RECEIVE: the initiator's descriptor, to echo */
 	uint64_t request_offset; /* RECEIVE: to echo. PUT: echoed */
-	struct link link;        /* SERVE, GET, PUT: in engine.serving, .waiting, .sending */
-	struct operation *next;  /* PUT: in engine.begun. NOTICE: in engine.late */
+	struct link link; /* SERVE, GET, PUT: in engine.serving, .waiting or .refused, .sending */
+	struct operation *next; /* PUT: in engine.begun. NOTICE: in engine.late */
 	/* RECEIVE, SERVE, SPACE_TIERS; RMA with WANT_KEPT: its header, or KEPT_NONE */
 	uint32_t kept;
 	union {
@@ -185,6 +187,9 @@ struct engine {
 	struct triggers triggers; /* triggered.h */
 	struct link serving;      /* replies on their way */
 	struct link waiting;      /* gets whose request has arrived, oldest news first */
+	struct link refused;      /* loads that are to be repeated (rma.c, C7), in this order */
+	uint64_t repeated;        /* when some were, ns */
+	uint32_t awaits;          /* operations in these two lists */
 	uint64_t probe_interval;  /* ns */
 	uint64_t push_look;       /* ns between looks for frames while the program only sends */
 	struct link sending[SENDING_LISTS]; /* puts that want an ACK, by their link */
@@ -462,12 +467,14 @@ void outgoing_fail(struct engine *engine, struct operation *operation, uint32_t 
 void outgoing_heard(struct operation *operation);
 /* A get whose last event has been logged: freed once its request is also done with. */
 void outgoing_finish(struct engine *engine, struct operation *operation);
-/* Asks after the targets of gets that have waited long. */
+/* Asks after the targets of gets that have waited long, and repeats loads that were refused. */
 void outgoing_probe(struct engine *engine);
 /* ns until outgoing_probe() has something to do; UINT64_MAX: nothing waits. */
 uint64_t outgoing_deadline(const struct engine *engine);
 /* A get or an RMA operation whose request has arrived waits for its answer. */
 void outgoing_await(struct operation *operation);
+/* A load that was refused is to be repeated after a while. */
+void outgoing_put_off(struct operation *operation);
 /* Ends what waits for replies that will not come. */
 void outgoing_abandon(struct engine *engine);
 

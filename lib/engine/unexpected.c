@@ -600,6 +600,7 @@ static void header_fetch(struct space *space, struct header *header, struct regi
 		.length = placement.length,
 		.value = header->account.value,
 		.cookie = atomic_load_explicit(&space->selves[rank], memory_order_relaxed),
+		.rank = rank,
 		.kept = (uint32_t)(header - space->headers),
 	};
 
@@ -646,6 +647,11 @@ void unexpected_joined(struct space *space, uint32_t rank)
 		source_settle(space, i, rank);
 		unexpected_fetch(space, i);
 	}
+}
+
+bool unexpected_waits(const struct operation *operation)
+{
+	return operation->space->headers[operation->kept].state == HEADER_ARRIVING;
 }
 
 void unexpected_fetched(struct operation *operation)

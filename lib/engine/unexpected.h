@@ -37,9 +37,10 @@
  *     the memory here refuses, whatever the programs do meanwhile. Ranks take turns, each with its
  *     oldest message, and each has a share of FETCHES_EACH at a time: a rank that answers none
  *     holds up its own messages alone. A rank whose name of this process is not known yet has its
- *     turn when it is (COMMAND_JOINED). While it is fetched a message is ARRIVING. If that fails it
- *     is HERE again without its data, its taker finds out why, and nothing more is fetched of a
- *     rank that is lost by that: its messages would only take the memory of others.
+ *     turn when it is (COMMAND_JOINED). While it is fetched a message is ARRIVING. A fetch that is
+ *     refused keeps its place, and is repeated (rma.c, C7). If it fails, the message is HERE again
+ *     without its data, its taker finds out why, and nothing more is fetched of a rank that is lost
+ *     by that: its messages would only take the memory of others.
  */
 #ifndef ENGINE_UNEXPECTED_H
 #define ENGINE_UNEXPECTED_H
@@ -101,6 +102,8 @@ enum answer unexpected_search(struct space *space, const struct long_command *co
 void unexpected_fetch(struct space *space, uint32_t portal);
 /* The name that a rank has for this process is known. */
 void unexpected_joined(struct space *space, uint32_t rank);
+/* Is a fetch for a message that nobody waits for? */
+bool unexpected_waits(const struct operation *operation);
 /* A fetch has ended; its operation is not freed yet. */
 void unexpected_fetched(struct operation *operation);
 /* Nobody can ask any more: what is kept goes, without events. */

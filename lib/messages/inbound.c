@@ -8,7 +8,7 @@
 #include <engine/statistics.h>
 #include <wire/message.h>
 
-#define PAUSE (500 * MICROSECOND) /* before a fetch that was refused is tried again */
+#define PAUSE (500 * MICROSECOND) /* before a fetch asks for a region again */
 
 static bool receive_post(struct messages *messages, struct transfer *message)
 {
@@ -158,9 +158,14 @@ bool messages_cancel(struct messages *messages, struct transfer *message)
 
 static bool receive_abandon(struct messages *messages, struct transfer *message)
 {
-	if (!message->acknowledged || !link_listed(&message->link))
+	if (!message->acknowledged)
 		return false;
-	link_remove(&message->link);
+	if (link_listed(&message->link))
+		link_remove(&message->link);
+	else if (receive_withdraw(messages, message))
+		messages->peers[message->peer].fetches--;
+	else
+		return false;
 	messages->posted--;
 	vector_release(messages, message);
 	return true;
@@ -227,7 +232,7 @@ void receive_placed(struct messages *messages, struct transfer *message)
 static void fetch_later(struct messages *messages, struct transfer *message)
 {
 	message->due = messages_now() + PAUSE;
-	list_append(&messages->refused, &message->link);
+	list_append(&messages->unbound, &message->link);
 }
 
 /* Is data fetched of a message that nobody has received, and whose sender waits for that? */
@@ -262,7 +267,7 @@ void fetch_post(struct messages *messages, struct transfer *message, uint64_t le
 
 bool receives_ended(const struct messages *messages, uint32_t peer)
 {
-	list_each (const struct transfer, message, &messages->refused, link)
+	list_each (const struct transfer, message, &messages->unbound, link)
 		if (message->peer == peer)
 			return false;
 	return messages->peers[peer].fetches == 0 && many_ended(messages, peer);
@@ -301,9 +306,7 @@ void receive_fetched(struct messages *messages, struct transfer *message, const 
 	uint64_t wanted = message->kept ? message->length : 0;
 
 	messages->peers[message->peer].fetches--;
-	if (news->verdict == TIER_REFUSED) {
-		fetch_later(messages, message);
-	} else if (news->verdict != TIER_OK) {
+	if (news->verdict != TIER_OK) {
 		receive_fail(messages, message, news->verdict);
 	} else if (news->moved != wanted) {
 		message->length = 0;
@@ -317,7 +320,7 @@ void fetches_resume(struct messages *messages)
 {
 	uint64_t now = messages_now();
 
-	list_each (struct transfer, message, &messages->refused, link) {
+	list_each (struct transfer, message, &messages->unbound, link) {
 		if (message->due > now)
 			return;
 		link_remove(&message->link);

@@ -134,6 +134,8 @@ void rma_command_post(
 {
 	move->to = process_of_peer(messages, peer);
 	move->cookie = messages->peers[peer].self;
+	if (line->message == MESSAGE_LOAD)
+		move->value = peer; /* C7 */
 	if (move->region == 0) {
 		move->region = messages->region;
 		move->generation = messages->generation;
@@ -621,7 +623,7 @@ unsigned events_run(struct messages *messages)
 		receives_resume(messages);
 	if (!list_empty(&messages->blocked))
 		sends_resume(messages);
-	if (!list_empty(&messages->refused))
+	if (!list_empty(&messages->unbound))
 		fetches_resume(messages);
 	return count;
 }
@@ -696,7 +698,7 @@ bool messages_wait(
 
 bool messages_is_late(const struct messages *messages)
 {
-	return !list_empty(&messages->refused) || !list_empty(&messages->leaving);
+	return !list_empty(&messages->unbound) || !list_empty(&messages->leaving);
 }
 
 uint64_t messages_pending(const struct messages *messages)
@@ -947,7 +949,7 @@ enum answer messages_open(const struct messages_options *options, struct message
 		list_init(&messages->waiting[i]);
 	list_init(&messages->fetched);
 	list_init(&messages->leaving);
-	list_init(&messages->refused);
+	list_init(&messages->unbound);
 	list_init(&messages->blocked);
 	list_init(&messages->unexpected);
 	list_init(&messages->seen);

@@ -40,11 +40,11 @@
  * M6. A message that was placed, and an ACK, is told by an outcome (engine/outcome.h), all else by
  *     an event. No event is lost: receives linked and fetches are bounded by RECEIVES_MAX and
  *     SENDS_MAX, messages of receives for many (M11) by PARTS_MAX, and the Portal that peers fetch
- *     from refuses rather than fill the queue; a fetch that is refused is tried again. One of what
- *     is not there is answered with no bytes, by an entry behind all others, and disables nothing.
- *     A peer has at most as many sends under way as are left for others. The same holds for longer
- *     sends that have begun, kept or not, and for messages of several pieces that move: further
- *     ones wait.
+ *     from refuses rather than fill the queue; the poll core repeats a fetch that is refused,
+ *     whatever the programs do meanwhile. One of what is not there is answered with no bytes, by an
+ *     entry behind all others, and disables nothing. A peer has at most as many sends under way as
+ *     are left for others. The same holds for longer sends that have begun, kept or not, and for
+ *     messages of several pieces that move: further ones wait.
  * M7. done() is called once for each message that was not cancelled, and the message is the
  *     caller's again.
  *
@@ -148,7 +148,7 @@ struct transfer {
 	uint64_t whole;  /* of a receive that is done: length of the message */
 	uint64_t value;  /* what the sender says of it */
 	uint64_t data;   /* the sender's front end's, beside the bits */
-	uint64_t due;    /* when a fetch that was refused is tried again, ns */
+	uint64_t due;    /* when a fetch asks for a region again, ns */
 	uint32_t entry;  /* index and generation of its entry */
 	uint32_t generation;
 	uint32_t region; /* of a vector; 0: none */
@@ -398,7 +398,7 @@ bool messages_wait(
 	struct messages *messages, bool (*look)(void *context), void *context, uint64_t timeout);
 /* Are there events for messages_progress()? Without the lock, too. */
 bool messages_has_news(const struct messages *messages);
-/* Does messages_progress() have to be called soon, whatever happens? A fetch was refused. */
+/* Does messages_progress() have to be called soon, whatever happens? A fetch waits for a region. */
 bool messages_is_late(const struct messages *messages);
 /* How many messages a peer has not acknowledged, or not fetched, yet. The end of one that needed no
  * answer (M12) is seen by a look: it wakes no thread. */

@@ -169,6 +169,16 @@ void letter_settle(struct letter *letter)
 	assert_int_equal(letter->done, 1);
 }
 
+void fetches_let(unsigned end, bool served)
+{
+	struct command command = {.kind = served ? COMMAND_PORTAL_ENABLE : COMMAND_PORTAL_DISABLE};
+
+	command.object.index = PORTAL_SIDE;
+	end_visit(end);
+	assert_int_equal(visit_call(&ends[end]->visit, &command, NULL, NULL), ANSWER_OK);
+	visit_leave(&ends[end]->visit);
+}
+
 void post_send(struct letter *letter, unsigned from, uint64_t bits, const void *data,
 	uint64_t length, bool synchronous)
 {

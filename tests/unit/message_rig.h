@@ -58,6 +58,8 @@ int teardown(void **state);
 void word_told(void *owner, uint32_t peer, uint64_t word);
 /* Enters the segment of an end, until visit_leave() of its visit. */
 void end_visit(unsigned end);
+/* An end refuses fetches, or serves them again. */
+void fetches_let(unsigned end, bool served);
 
 /* --- messages */
 

@@ -146,6 +146,61 @@ static void data_comes_from_its_sender_when_there_is_memory__without_a_call(void
 	teardown(state);
 }
 
+/* C7. A receive has asked for its data, was refused, and its program makes no call any more. */
+static void a_fetch_that_was_refused_is_repeated__without_a_call(void **state)
+{
+	static char sent[LONG], got[LONG];
+	struct letter out, in;
+	uint64_t start;
+
+	(void)state;
+	fill(sent, LONG, 1);
+	post_send(&out, 0, 1, sent, LONG, false);
+	settle(nothing_flies, ends[0]);
+	fetches_let(0, false);
+	post_receive(&in, 1, 1, 0, got, LONG);
+	for (unsigned i = 0; i < 20; i++) {
+		messages_progress(ends[1]);
+		nap();
+	}
+	fetches_let(0, true);
+	start = messages_now();
+	while (!out.done) {
+		if (messages_progress(ends[0]) == 0)
+			nap();
+		assert_true(messages_now() - start < SECONDS);
+	}
+	letter_settle(&in);
+	assert_memory_equal(got, sent, LONG);
+	settle(nothing_pends, ends[0]);
+}
+
+/* A program gives up a receive whose data is refused. */
+static void a_receive_whose_fetch_is_refused_is_given_up(void **state)
+{
+	static char sent[LONG], got[LONG];
+	struct letter out, in;
+	uint64_t start;
+
+	(void)state;
+	post_send(&out, 0, 1, sent, LONG, false);
+	settle(nothing_flies, ends[0]);
+	fetches_let(0, false);
+	post_receive(&in, 1, 1, 0, got, LONG);
+	start = messages_now();
+	while (!messages_abandon(ends[1], &in.message)) {
+		for (unsigned i = 0; i < 2; i++)
+			messages_progress(ends[i]);
+		assert_true(messages_now() - start < SECONDS);
+	}
+	assert_int_equal(in.done, 0);
+	assert_int_equal(ends[1]->posted, 0);
+	assert_int_equal(ends[1]->peers[0].fetches, 0);
+	fetches_let(0, true);
+	assert_true(messages_abandon(ends[0], &out.message));
+	lengths_arrive();
+}
+
 /* Their data stays at the sender until receives fetch it. */
 static void short_messages_take_no_slot_of_longer_ones(void **state)
 {
@@ -285,6 +340,8 @@ int main(void)
 		CASE_OPEN(a_program_that_makes_no_call_holds_up_no_sender),
 		CASE_OPEN(memory_for_unexpected_messages_may_end),
 		CASE_OPEN(data_comes_from_its_sender_when_there_is_memory__without_a_call),
+		CASE(a_fetch_that_was_refused_is_repeated__without_a_call),
+		CASE(a_receive_whose_fetch_is_refused_is_given_up),
 		CASE_OPEN(short_messages_take_no_slot_of_longer_ones),
 		CASE_OPEN(headers_that_a_peer_keeps_are_bounded_by_its_share),
 		CASE_OPEN(longer_sends_that_are_kept_leave_entries_for_others),

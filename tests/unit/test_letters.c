@@ -571,7 +571,7 @@ static struct fake_sent *expect_fetch(const struct mailbox *mailbox, uint32_t ra
 }
 
 /* Its sender answers a fetch. */
-static void fetch_end(const struct mailbox *mailbox, struct fake_sent *sent, uint32_t rank,
+static void fetch_answer(const struct mailbox *mailbox, const struct fake_sent *sent, uint32_t rank,
 	enum tier_verdict verdict)
 {
 	const struct message_header answer = {.kind = MESSAGE_LOADED,
@@ -580,8 +580,15 @@ static void fetch_end(const struct mailbox *mailbox, struct fake_sent *sent, uin
 		.operation = sent->header.operation,
 		.value = verdict == TIER_OK ? 8 : 0};
 
-	fake_finish(sent, TRANSPORT_OK);
 	fake_deliver(map[rank], &answer, data + 1, answer.value);
+}
+
+/* The same when the transport has told that the request has arrived. */
+static void fetch_end(const struct mailbox *mailbox, struct fake_sent *sent, uint32_t rank,
+	enum tier_verdict verdict)
+{
+	fake_finish(sent, TRANSPORT_OK);
+	fetch_answer(mailbox, sent, rank, verdict);
 }
 
 /* U7. */
@@ -616,15 +623,110 @@ static void fetches__of_a_silent_rank_leave_others_their_turn(void **state)
 	news = rig_news(mailbox->space, mailbox->queue, TIER_PUT_KEPT);
 	assert_int_equal(news.moved, 8);
 	assert_memory_equal((const char *)(uintptr_t)news.start, data + 1, 8);
-	/* What has an answer makes room, also if its sender has it no more, or not now. */
+	/* What has an answer makes room, also if its sender has it no more. */
 	fetch_end(mailbox, silent[0], 1, TIER_OK);
 	expect_fetch(mailbox, 1, 8 * EACH);
 	fetch_end(mailbox, silent[1], 1, TIER_REFUSED);
-	expect_fetch(mailbox, 1, 8 * (EACH + 1));
+	assert_null(fake_next()); /* it is repeated, and has its place */
 	/* A rank that is lost takes no more memory. */
 	fake_finish(silent[2], TRANSPORT_DEAD);
 	fake_finish(silent[3], TRANSPORT_DEAD);
 	assert_null(fake_next());
+}
+
+/* Time passes, and the poll core looks. */
+static void pass(const struct mailbox *mailbox, uint64_t time)
+{
+	struct rig *rig = mailbox->target->rig;
+
+	rig->now += time;
+	engine_poll(rig->engine);
+}
+
+/* Of rank 1. */
+static void expect_kept(const struct mailbox *mailbox, uint64_t moved)
+{
+	struct outcome end = {0};
+	char got[8];
+	struct command receive = receive_make(&end, got, sizeof(got));
+
+	receive.receive.peer = 1;
+	rig_post(mailbox->space, &receive);
+	engine_poll(mailbox->target->rig->engine);
+	assert_int_equal(rig_news(mailbox->space, mailbox->queue, TIER_PUT_KEPT).moved, moved);
+}
+
+/* C7, U7. No program has a part in it. */
+static void fetch__that_is_refused_is_repeated(void **state)
+{
+	static const struct process left[] = {RIG_SELF, {.nid = UINT32_MAX, .pid = UINT32_MAX}};
+	struct mailbox *mailbox = *state;
+	struct command set = {.kind = COMMAND_MAP}, receive;
+	struct fake_sent *first, *again, *other, *claimed;
+	struct outcome end = {0};
+	char memory[3 * 8], got[8];
+
+	memory_end(mailbox);
+	arrive_from(mailbox, 1, 3);
+	memory_come(mailbox, memory, 3);
+	first = expect_fetch(mailbox, 1, 0);
+	claimed = expect_fetch(mailbox, 1, 8);
+	other = expect_fetch(mailbox, 1, 16);
+	fetch_end(mailbox, first, 1, TIER_REFUSED);
+	pass(mailbox, 400 * MICROSECOND);
+	assert_null(fake_next());
+	pass(mailbox, 100 * MICROSECOND);
+	again = expect_fetch(mailbox, 1, 0);
+	assert_true(again->header.operation != first->header.operation);
+	/* The answer may come before the transport's word; no further one is an answer to what
+	 * follows. */
+	fetch_answer(mailbox, again, 1, TIER_REFUSED);
+	fetch_answer(mailbox, again, 1, TIER_UNDELIVERABLE);
+	pass(mailbox, MILLISECOND);
+	assert_null(fake_next());
+	fake_finish(again, TRANSPORT_OK);
+	pass(mailbox, MILLISECOND);
+	again = expect_fetch(mailbox, 1, 0);
+	fetch_end(mailbox, again, 1, TIER_OK);
+	expect_kept(mailbox, 8);
+	/* A receive that waits for a message asks for it itself. */
+	receive = receive_make(&end, got, sizeof(got));
+	rig_post(mailbox->space, &receive);
+	engine_poll(mailbox->target->rig->engine);
+	fetch_end(mailbox, claimed, 1, TIER_REFUSED);
+	assert_int_equal(rig_news(mailbox->space, mailbox->queue, TIER_PUT_KEPT).moved, 0);
+	/* A rank that is no more is not asked again. */
+	fetch_end(mailbox, other, 1, TIER_REFUSED);
+	set.object.index = RIG_RANKS;
+	set.object.other = (uintptr_t)left;
+	assert_int_equal(rig_ask(mailbox->space, &set), ANSWER_OK);
+	pass(mailbox, MILLISECOND);
+	assert_null(fake_next());
+	expect_kept(mailbox, 0);
+}
+
+/* C7. Peers that refuse all cost little. */
+static void fetches__that_are_refused_are_repeated_a_few_at_a_time(void **state)
+{
+	struct mailbox *mailbox = *state;
+	struct fake_sent *sent[2 * EACH];
+	char memory[2 * EACH * 8];
+
+	memory_end(mailbox);
+	for (uint32_t rank = 0; rank < 2; rank++)
+		arrive_from(mailbox, rank, EACH);
+	memory_come(mailbox, memory, 2 * EACH);
+	for (unsigned i = 0; i < 2 * EACH; i++)
+		sent[i] = fake_next();
+	for (unsigned i = 0; i < 2 * EACH; i++)
+		fetch_end(mailbox, sent[i], i % 2, TIER_REFUSED);
+	for (unsigned half = 0; half < 2; half++) {
+		pass(mailbox, MILLISECOND);
+		for (unsigned i = 0; i < EACH; i++)
+			assert_non_null(fake_next());
+		pass(mailbox, 400 * MICROSECOND);
+		assert_null(fake_next());
+	}
 }
 
 /* U7. */
@@ -742,6 +844,8 @@ int main(void)
 		TEST(letter__is_a_copy_that_wants_no_answer),
 		TEST(letters__that_are_not_delivered_are_told_once),
 		TEST(fetches__of_a_silent_rank_leave_others_their_turn),
+		TEST(fetch__that_is_refused_is_repeated),
+		TEST(fetches__that_are_refused_are_repeated_a_few_at_a_time),
 		TEST(fetch__waits_until_the_rank_has_told_its_name_for_this_process),
 		TEST(outcomes__of_a_closing_space_are_not_told),
 	};

@@ -13,17 +13,6 @@ void *__wrap_malloc(size_t size)
 	return memory_ends && size == sizeof(struct event_data) ? NULL : __real_malloc(size);
 }
 
-/* An end refuses fetches, or serves them again. */
-static void fetches_let(unsigned end, bool served)
-{
-	struct command command = {.kind = served ? COMMAND_PORTAL_ENABLE : COMMAND_PORTAL_DISABLE};
-
-	command.object.index = PORTAL_SIDE;
-	end_visit(end);
-	assert_int_equal(visit_call(&ends[end]->visit, &command, NULL, NULL), ANSWER_OK);
-	visit_leave(&ends[end]->visit);
-}
-
 /* Probes at end 1 find a message of so many bytes with bits 1, which is before others. */
 static void probes_find_the_first(uint64_t length)
 {
