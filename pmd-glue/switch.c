@@ -13,7 +13,6 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
-#include <sched.h>
 #include <semaphore.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -36,6 +35,7 @@
 #include <base/lack.h>
 #include <base/log.h>
 #include <base/port.h>
+#include <base/spinning.h>
 #include <pmd-glue/clients.h>
 #include <pmd-glue/glue.h>
 #include <pmd-glue/rendezvous.h>
@@ -58,9 +58,8 @@
 #define TICK           MILLISECOND
 #define REST_TIME      SECOND /* between two looks at what memory pairs need */
 #define TICK_TURNS     32u
-#define SPIN_TIME      (50 * MICROSECOND) /* without work, before a sleep */
-#define SLEEP_TIME     100                /* ms at most */
-#define SLEEP_SHORT    1 /* the same for a port that cannot call, and while a user rests */
+#define SLEEP_TIME     100 /* ms at most */
+#define SLEEP_SHORT    1   /* the same for a port that cannot call, and while a user rests */
 #define VLAN_TYPE      0x8100u
 #define VLAN_BYTES     4u
 
@@ -511,19 +510,26 @@ static unsigned switch_turn(struct switch_state *state)
 	return work + switch_outward(state);
 }
 
+/* A turn. Returns true if there was work, or is. */
+static bool switch_works(struct switch_state *state)
+{
+	return switch_turn(state) > 0 || state->held_count > 0;
+}
+
 /* Sleeps until something comes. Both ends' words, and the port, are asked to call before the last
- * look. */
-static void switch_sleep(struct switch_state *state)
+ * look. Returns true if that found work. */
+static bool switch_sleep(struct switch_state *state)
 {
 	const struct port_operations *port = state->port->operations;
 	struct pollfd descriptors[2] = {{.fd = state->clients.set, .events = POLLIN}};
 	int called = port->interrupt ? port->interrupt(state->port, true) : -1;
-	bool asleep = shared_sleep(state->word, true);
+	bool asleep = shared_sleep(state->word, true), work;
 
 	descriptors[1] = (struct pollfd){.fd = called, .events = POLLIN};
 	state->tick = 0;
 	state->clients.all = true;
-	if (switch_turn(state) == 0 && state->held_count == 0)
+	work = switch_works(state);
+	if (!work)
 		(void)poll(descriptors, called >= 0 ? 2 : 1,
 			asleep && called >= 0 && state->resting <= state->now ? SLEEP_TIME
 									      : SLEEP_SHORT);
@@ -533,32 +539,24 @@ static void switch_sleep(struct switch_state *state)
 		(void)port->interrupt(state->port, false);
 	state->tick = 0;
 	state->clients.all = true;
+	return work;
 }
 
-/* Others get the CPU after each turn that found work: a sender that always has frames would else
- * keep posternd on it, and who shares it would wait for whole time slices. Without work posternd
- * spins and then sleeps, as every thread does (base/spinning.h, W9). */
+/* Without work posternd spins and then sleeps, as every thread does, and it does not yield: beside
+ * a program that polls it would get a turn in each time slice (base/spinning.h, W9). */
 void switch_run(struct switch_state *state)
 {
-	uint64_t idle = 0; /* since when */
+	struct spinning spinning = {0};
 
 	while (!atomic_load_explicit(&state->stop, memory_order_relaxed)) {
-		uint64_t now;
+		bool work = switch_works(state);
 
-		if (switch_turn(state) > 0 || state->held_count > 0) {
-			idle = 0;
-			sched_yield();
-			continue;
-		}
-		now = glue_now(NULL);
-		if (idle == 0)
-			idle = now;
-		if (now - idle < SPIN_TIME) {
+		if (!work && spinning_goes_on(&spinning, glue_now(NULL))) {
 			rte_pause();
 			continue;
 		}
-		switch_sleep(state);
-		idle = 0;
+		if (work || switch_sleep(state))
+			spinning_end(&spinning, spinning.slept != 0 ? glue_now(NULL) : 0);
 	}
 	atomic_store(&state->stop, false);
 }
