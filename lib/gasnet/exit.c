@@ -99,7 +99,7 @@ static void entry_open(enum news news, void *word, size_t size)
 	ptl_me_t me = {
 		.start = word,
 		.length = size,
-		.uid = PTL_UID_ANY,
+		.uid = gasnet.uid,
 		.options = PTL_ME_OP_PUT | PTL_ME_EVENT_CT_COMM | PTL_ME_EVENT_LINK_DISABLE |
 			   PTL_ME_EVENT_COMM_DISABLE,
 		.match_id = {.rank = PTL_RANK_ANY},

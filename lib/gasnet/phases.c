@@ -52,7 +52,7 @@ static void round_open(unsigned generation, unsigned round)
 	ptl_me_t me = {
 		.start = barrier.known[generation],
 		.length = sizeof(barrier.known[generation]),
-		.uid = PTL_UID_ANY,
+		.uid = gasnet.uid,
 		.options = PTL_ME_OP_PUT | PTL_ME_EVENT_CT_COMM | PTL_ME_EVENT_LINK_DISABLE,
 		.match_id = {.rank = PTL_RANK_ANY},
 		.match_bits = bits_of(generation, round),

@@ -52,7 +52,7 @@ static void block_append(uintptr_t which)
 		.start = blocks + which * gasnet.block_size,
 		.length = gasnet.block_size,
 		.ct_handle = PTL_CT_NONE,
-		.uid = PTL_UID_ANY,
+		.uid = gasnet.uid,
 		.options = PTL_ME_OP_PUT | PTL_ME_MANAGE_LOCAL | PTL_ME_IS_ACCESSIBLE |
 			   PTL_ME_EVENT_LINK_DISABLE,
 		.match_id = {.rank = PTL_RANK_ANY},
@@ -73,7 +73,7 @@ static void data_append(void)
 		.start = own->address,
 		.length = own->size,
 		.ct_handle = PTL_CT_NONE,
-		.uid = PTL_UID_ANY,
+		.uid = gasnet.uid,
 		.options = PTL_ME_OP_PUT | PTL_ME_EVENT_LINK_DISABLE,
 		.match_id = {.rank = PTL_RANK_ANY},
 	};

@@ -97,7 +97,7 @@ static void bell_open(void)
 {
 	const ptl_me_t me = {
 		.ct_handle = PTL_CT_NONE,
-		.uid = PTL_UID_ANY,
+		.uid = gasnet.uid,
 		.options = PTL_ME_OP_PUT | PTL_ME_EVENT_LINK_DISABLE,
 		.match_id = {.rank = PTL_RANK_ANY},
 		.match_bits = BELL,

@@ -45,7 +45,7 @@ void send_open(void)
 	ptl_me_t shares = {
 		.length = gasnet.size * sizeof(*released),
 		.ct_handle = PTL_CT_NONE,
-		.uid = PTL_UID_ANY,
+		.uid = gasnet.uid,
 		.options = PTL_ME_OP_PUT | PTL_ME_EVENT_LINK_DISABLE | PTL_ME_EVENT_COMM_DISABLE,
 		.match_id = {.rank = PTL_RANK_ANY},
 	};

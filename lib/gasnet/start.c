@@ -97,6 +97,8 @@ static bool interface_open(ptl_process_t *self)
 			NULL, NULL, &gasnet.ni);
 	if (code == PTL_OK)
 		code = PtlGetPhysId(gasnet.ni, self);
+	if (code == PTL_OK)
+		code = PtlGetUid(gasnet.ni, &gasnet.uid);
 	if (code != PTL_OK)
 		complain("Portals 4 cannot be opened: %s", PtlToStr(code, PTL_STR_ERROR));
 	return code == PTL_OK;

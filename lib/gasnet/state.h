@@ -20,6 +20,10 @@
  *     `receive`, which runs handlers; a reply, which may not, waits for SEND events alone, which
  *     need the peer's Portals and not its program.
  *
+ * G7. A rank may read all memory of another, and write into its segment: the ranks of a job trust
+ *     each other. Every entry is for this process's user alone, so nobody else's process that has
+ *     got the process id of a rank which has ended is taken for the rank.
+ *
  * segments.c has P1, rings.c R1 to R4, transfer.c T1 to T3, phases.c B1 to B3, collective.c C1 and
  * C2, exit.c E1.
  *
@@ -124,6 +128,7 @@ struct gasnet {
 	uint32_t rank, size;
 	int segment_kind;
 	ptl_handle_ni_t ni;
+	ptl_uid_t uid;                  /* the user whose processes may use this one's entries */
 	ptl_handle_eq_t receive;        /* all that comes */
 	ptl_handle_eq_t sent;           /* SEND events of slots and of data, and all failures */
 	ptl_handle_eq_t transfers;      /* ACK and REPLY events of puts and gets */

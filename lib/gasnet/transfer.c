@@ -190,7 +190,7 @@ static void memory_open(enum portal portal, void *start, size_t size, unsigned o
 		.start = start,
 		.length = size,
 		.ct_handle = PTL_CT_NONE,
-		.uid = PTL_UID_ANY,
+		.uid = gasnet.uid,
 		.options = options | PTL_ME_EVENT_LINK_DISABLE | PTL_ME_EVENT_COMM_DISABLE,
 		.match_id = {.rank = PTL_RANK_ANY},
 	};
