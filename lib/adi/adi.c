@@ -240,25 +240,32 @@ static void operation_free(struct adi_operation *operation)
 	adi.free = operation;
 }
 
-static void operation_done(void *owner, struct transfer *message)
+static void operation_end(struct adi_operation *operation, uint64_t bits, uint64_t bytes, int error)
 {
-	struct adi_operation *operation = (struct adi_operation *)(void *)message;
-	struct adi_result result;
-
-	if (message->result == TRANSFER_WITHDRAWN)
-		peer_failed(owner, message->peer, "has withdrawn a message that it announced");
 	if (operation->at)
 		*operation->at = NULL;
-	if (operation->owner || message->seen)
-		result = result_of(message->bits, message->length,
-			message->result == TRANSFER_CUT ? ADI_TRUNCATED : 0);
-	if (message->seen)
-		adi.taken(&result);
 	if (operation->owner) {
+		struct adi_result result = result_of(bits, bytes, error);
+
 		result.data = operation->owned;
 		adi.done(operation->owner, &result);
 	}
 	operation_free(operation);
+}
+
+static void operation_done(void *owner, struct transfer *message)
+{
+	const int error = message->result == TRANSFER_CUT ? ADI_TRUNCATED : 0;
+
+	if (message->result == TRANSFER_WITHDRAWN)
+		peer_failed(owner, message->peer, "has withdrawn a message that it announced");
+	if (message->seen) {
+		const struct adi_result result = result_of(message->bits, message->length, error);
+
+		adi.taken(&result);
+	}
+	operation_end(
+		(struct adi_operation *)(void *)message, message->bits, message->length, error);
 }
 
 /* What has come since the last look, and no receive has asked for. */
@@ -606,6 +613,7 @@ API void adi_send(struct adi_operation **at, void *owner, int to, int presented,
 	int context, int synchronous, void *buffer, int bytes, int owned)
 {
 	struct adi_operation *operation;
+	struct send_wish wish;
 	uint64_t ignore, bits = bits_make(context, presented, tag, &ignore);
 
 	if (!adi.messages)
@@ -614,11 +622,17 @@ API void adi_send(struct adi_operation **at, void *owner, int to, int presented,
 		die("a send of %d bytes to rank %d, from rank %d with tag %d, is invalid: the "
 		    "target is rank 0 to %u, and no other number may be negative",
 			bytes, to, presented, tag, adi.job.size - 1);
+	wish = (struct send_wish){.bits = bits,
+		.buffer = buffer,
+		.length = (uint64_t)bytes,
+		.synchronous = synchronous};
 	operation = operation_make(at, owner);
 	if (owned)
 		operation->owned = buffer;
-	messages_send(adi.messages, &operation->message, (uint32_t)to, bits, buffer,
-		(uint64_t)bytes, synchronous);
+	if (messages_inject(adi.messages, (uint32_t)to, &wish))
+		operation_end(operation, bits, wish.length, 0);
+	else
+		messages_send(adi.messages, &operation->message, (uint32_t)to, &wish);
 }
 
 API void adi_receive(struct adi_operation **at, void *owner, int source, int tag, int context,

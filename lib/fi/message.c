@@ -448,7 +448,7 @@ static ssize_t send_operate(struct endpoint *endpoint, const struct post *post, 
 		return inject && memory->length > INJECT_MAX ? -FI_EMSGSIZE : -FI_EAGAIN;
 	}
 	operation->vector = memory->vector;
-	messages_send_wish(endpoint->messages, &operation->transfer, peer, wish);
+	messages_send(endpoint->messages, &operation->transfer, peer, wish);
 	return inject && operation->pending ? send_copy(operation, memory) : 0;
 }
 

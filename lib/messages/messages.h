@@ -198,7 +198,7 @@ struct message_found {
 	bool marked;
 };
 
-/* What messages_send_wish() is told of a message. */
+/* What messages_send() is told of a message. */
 struct send_wish {
 	uint8_t class; /* 0 or 1: below options.classes */
 	uint64_t bits;
@@ -288,21 +288,16 @@ enum answer messages_open(const struct messages_options *options, struct message
 void messages_close(struct messages *messages);
 
 void messages_send(struct messages *messages, struct transfer *message, uint32_t peer,
-	uint64_t bits, const void *buffer, uint64_t length, bool synchronous);
+	const struct send_wish *wish);
+/* Sends a short message that can leave at once and wants no answer: it is done, and done() is not
+ * called. Returns false for any other, and for one that has to wait: messages_send() sends it. */
+bool messages_inject(struct messages *messages, uint32_t peer, const struct send_wish *wish);
 /* If a message that it matches is here as a whole, done() is called before this returns. */
 void messages_receive(struct messages *messages, struct transfer *message, uint64_t bits,
 	uint64_t ignore, void *buffer, uint64_t room);
 /* The same with memory of several pieces, which stay as they are until it is done. */
-void messages_send_pieces(struct messages *messages, struct transfer *message, uint32_t peer,
-	uint64_t bits, const struct map_vector *vector, bool synchronous);
 void messages_receive_pieces(struct messages *messages, struct transfer *message, uint64_t bits,
 	uint64_t ignore, const struct map_vector *vector);
-/* messages_send(), with all that can be said of a message. */
-void messages_send_wish(struct messages *messages, struct transfer *message, uint32_t peer,
-	const struct send_wish *wish);
-/* Sends a short message that can leave at once and wants no answer: it is done. Returns false for
- * any other, and for one that has to wait: messages_send_wish() sends it. */
-bool messages_inject(struct messages *messages, uint32_t peer, const struct send_wish *wish);
 /* Of a send that waits, and will be copied when it begins, the memory is elsewhere from now on.
  * Returns false if it does not wait. */
 bool messages_move(struct transfer *message, const void *buffer);

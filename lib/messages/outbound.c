@@ -408,21 +408,9 @@ static void send_begin(struct messages *messages, struct transfer *message)
 	visit_leave(&messages->visit);
 }
 
-void messages_send_wish(struct messages *messages, struct transfer *message, uint32_t peer,
+void messages_send(struct messages *messages, struct transfer *message, uint32_t peer,
 	const struct send_wish *wish)
 {
-	const uint64_t length = wish_length(wish);
-
-	if (messages_inject(messages, peer, wish)) {
-		*message = (struct transfer){.kind = ITEM_SEND,
-			.class = wish->class,
-			.marked = wish->marked,
-			.peer = peer,
-			.bits = wish->bits,
-			.length = length};
-		messages_finish(messages, message, TRANSFER_DONE);
-		return;
-	}
 	*message = (struct transfer){.kind = ITEM_SEND,
 		.synchronous = wish->synchronous,
 		.class = wish->class,
@@ -433,26 +421,8 @@ void messages_send_wish(struct messages *messages, struct transfer *message, uin
 		.data = wish->marked ? wish->data : 0,
 		.buffer = (void *)(uintptr_t)wish->buffer,
 		.vector = wish->vector,
-		.length = length};
+		.length = wish_length(wish)};
 	send_begin(messages, message);
-}
-
-void messages_send(struct messages *messages, struct transfer *message, uint32_t peer,
-	uint64_t bits, const void *buffer, uint64_t length, bool synchronous)
-{
-	messages_send_wish(messages, message, peer,
-		&(const struct send_wish){.bits = bits,
-			.buffer = buffer,
-			.length = length,
-			.synchronous = synchronous});
-}
-
-void messages_send_pieces(struct messages *messages, struct transfer *message, uint32_t peer,
-	uint64_t bits, const struct map_vector *vector, bool synchronous)
-{
-	messages_send_wish(messages, message, peer,
-		&(const struct send_wish){
-			.bits = bits, .vector = vector, .synchronous = synchronous});
 }
 
 bool messages_move(struct transfer *message, const void *buffer)

@@ -291,6 +291,7 @@ static inline mx_return_t request_send(struct mx_endpoint *endpoint, const mx_se
 	mx_request_t *handle, bool synchronous, const char *name)
 {
 	struct request *request;
+	struct send_wish wish;
 	struct memory memory;
 	mx_return_t code;
 	uint32_t session;
@@ -303,16 +304,19 @@ static inline mx_return_t request_send(struct mx_endpoint *endpoint, const mx_se
 	request->match_info = match_info;
 	request->context = context;
 	session = session_to(endpoint, destination);
+	wish = (struct send_wish){.bits = match_info,
+		.buffer = memory.buffer,
+		.length = memory.length,
+		.vector = memory.vector,
+		.synchronous = synchronous};
 	request->transfer.length = memory.length;
 	request->peer = destination;
 	if (session == SESSION_NONE)
 		request_complete(request, MX_STATUS_BAD_SESSION);
-	else if (memory.vector)
-		messages_send_pieces(endpoint->messages, &request->transfer, session, match_info,
-			memory.vector, synchronous);
+	else if (messages_inject(endpoint->messages, session, &wish))
+		request_complete(request, MX_STATUS_SUCCESS);
 	else
-		messages_send(endpoint->messages, &request->transfer, session, match_info,
-			memory.buffer, memory.length, synchronous);
+		messages_send(endpoint->messages, &request->transfer, session, &wish);
 	if (!request->done)
 		request_limit(request, endpoint->request_timeout);
 	request_hand_over(request, handle);

@@ -349,8 +349,11 @@ static void send_make(struct rank *rank)
 		       prng_below(&letters->prng, TAGS);
 	for (uint64_t i = 0; i < letter->length; i++)
 		letter->data[i] = pattern(letter->number, i);
-	messages_send(rank->messages, &letter->message, letter->to, letter->bits, letter->data,
-		letter->length, letter->synchronous);
+	messages_send(rank->messages, &letter->message, letter->to,
+		&(const struct send_wish){.bits = letter->bits,
+			.buffer = letter->data,
+			.length = letter->length,
+			.synchronous = letter->synchronous});
 }
 
 static void criteria_choose(struct letters *letters, struct letter *letter)

@@ -183,7 +183,11 @@ void post_send(struct letter *letter, unsigned from, uint64_t bits, const void *
 	uint64_t length, bool synchronous)
 {
 	letter->done = 0;
-	messages_send(ends[from], &letter->message, 1 - from, bits, data, length, synchronous);
+	messages_send(ends[from], &letter->message, 1 - from,
+		&(const struct send_wish){.bits = bits,
+			.buffer = data,
+			.length = length,
+			.synchronous = synchronous});
 }
 
 void post_receive(struct letter *letter, unsigned at, uint64_t bits, uint64_t ignore, void *data,
@@ -196,7 +200,7 @@ void post_receive(struct letter *letter, unsigned at, uint64_t bits, uint64_t ig
 void send_as(struct letter *letter, unsigned from, uint32_t to, const struct send_wish *wish)
 {
 	letter->done = 0;
-	messages_send_wish(ends[from], &letter->message, to, wish);
+	messages_send(ends[from], &letter->message, to, wish);
 }
 
 void receive_as(struct letter *letter, unsigned at, const struct receive_wish *wish)

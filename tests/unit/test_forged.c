@@ -193,7 +193,11 @@ static void self_send(unsigned seed, bool synchronous, uint64_t length)
 	struct letter out = {.done = 0}, in;
 
 	fill(sent, length, seed);
-	messages_send(ends[0], &out.message, 0, bits, sent, length, synchronous);
+	messages_send(ends[0], &out.message, 0,
+		&(const struct send_wish){.bits = bits,
+			.buffer = sent,
+			.length = length,
+			.synchronous = synchronous});
 	post_receive(&in, 0, bits, 0, got, sizeof(got));
 	letter_settle(&in);
 	letter_settle(&out);
@@ -258,7 +262,9 @@ static void a_peer_that_answers_nothing_leaves_room_for_messages_to_others(void 
 	for (unsigned i = 0; i < SENDS_MAX; i++)
 		post_send(&out[i], 0, 1, sent, sizeof(sent), false);
 	assert_true(ends[0]->flying <= SENDS_MAX / 2);
-	messages_send(ends[0], &other.message, 0, 1, sent, sizeof(sent), false);
+	messages_send(ends[0], &other.message, 0,
+		&(const struct send_wish){
+			.bits = 1, .buffer = sent, .length = sizeof(sent), .synchronous = false});
 	assert_true(other.message.posted);
 	teardown(state);
 	hostile = false;

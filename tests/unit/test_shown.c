@@ -96,7 +96,7 @@ static void a_message_that_is_shown_is_known_as_it_was_sent(void **state)
 
 		ends_open(0, 1 << 16);
 		fill(sent, sizeof(sent), n);
-		messages_send_wish(ends[0], &out.message, 1, &wish);
+		messages_send(ends[0], &out.message, 1, &wish);
 		settle(nothing_flies, ends[0]);
 		settle(message_shown, ends[1]);
 		assert_int_equal(shown->transfer.peer, 0);
@@ -143,7 +143,9 @@ static void a_message_that_cannot_be_shown_loses_its_peer(void **state)
 	assert_true(nothing_is_shown(ends[0]));
 	assert_int_equal(ends[0]->peers[1].taken, 1); /* it counts in its share no more */
 	hostile = memory_ends = false;
-	messages_send(ends[0], &out.message, 0, 1, "two", 4, false);
+	messages_send(ends[0], &out.message, 0,
+		&(const struct send_wish){
+			.bits = 1, .buffer = "two", .length = 4, .synchronous = false});
 	post_receive(&in, 0, 1, 0, got, sizeof(got));
 	letter_settle(&in);
 	assert_string_equal(got, "two");
