@@ -103,7 +103,8 @@ void endpoint_progress(struct mx_endpoint *endpoint)
 	(void)messages_progress(endpoint->messages);
 	sessions_progress(endpoint);
 	requests_progress(endpoint);
-	handler_progress(endpoint);
+	if (endpoint->unexpected)
+		handler_progress(endpoint);
 }
 
 bool endpoint_serve(struct mx_endpoint *endpoint)
