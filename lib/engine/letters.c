@@ -12,6 +12,10 @@
 #include <engine/tiers.h>
 #include <engine/unexpected.h>
 
+/* As calls, what each message needs would cost more instructions than in one piece
+ * (scripts/instructions, mxpair). */
+#define LETTERS_INLINE static inline __attribute__((always_inline))
+
 /* A receive that has a slot. */
 struct posted {
 	struct outcome *outcome; /* NULL: the slot is free */
@@ -200,7 +204,7 @@ static bool letter_meet(struct space *space, struct process from,
 
 /* May it have the receive that it has met? `operation`: it needs one. A refusal has been counted
  * and sent. */
-static bool letter_admit(struct space *space, struct process from,
+LETTERS_INLINE bool letter_admit(struct space *space, struct process from,
 	const struct message_header *header, bool operation)
 {
 	if (operation &&
@@ -255,7 +259,7 @@ static void letter_answer(struct space *space, struct process to, enum tier_verd
 }
 
 /* A message whose data, as far as it is wanted, is here. */
-static inline void letter_take(struct space *space, struct process from,
+LETTERS_INLINE void letter_take(struct space *space, struct process from,
 	const struct message_header *header, const struct meeting *meeting, const void *data)
 {
 	const struct posted *posted = &space->posted[meeting->slot];
