@@ -503,16 +503,17 @@ bool unexpected_take(struct space *space, struct region *region, uint32_t portal
 
 bool unexpected_give(struct space *space, const struct command *receive)
 {
-	const struct match_entry ask = {
+	struct match_entry ask;
+	struct wish wish;
+
+	if (space->kept_lists[receive->receive.portal].length == 0)
+		return false;
+	ask = (struct match_entry){
 		.bits = receive->receive.bits,
 		.ignore = receive->receive.ignore,
 		.nid = receive->receive.peer,
 		.pid = MATCH_ANY,
 	};
-	struct wish wish;
-
-	if (space->kept_lists[receive->receive.portal].length == 0)
-		return false;
 	wish = (struct wish){
 		.taker = {.user = receive->receive.outcome,
 			.log = TIER_BIT(TIER_PUT_KEPT) | TIER_BIT_FAILED(TIER_PUT_KEPT),

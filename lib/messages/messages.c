@@ -171,10 +171,11 @@ bool vector_bind(struct messages *messages, struct transfer *message)
 
 void vector_release(struct messages *messages, struct transfer *message)
 {
-	struct command command = {.kind = COMMAND_REGION_RELEASE};
+	struct command command;
 
 	if (message->region == 0)
 		return;
+	command = (struct command){.kind = COMMAND_REGION_RELEASE};
 	command.object.index = message->region;
 	command.object.generation = message->region_generation;
 	message->region = 0;
