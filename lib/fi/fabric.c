@@ -293,7 +293,7 @@ int eq_open(
 
 /* --- domains */
 
-static void endpoints_rouse(struct domain *domain)
+void domain_rouse(struct domain *domain)
 {
 	domain->roused = false;
 	list_each (struct endpoint, endpoint, &domain->endpoints, link) {
@@ -301,15 +301,6 @@ static void endpoints_rouse(struct domain *domain)
 			messages_rouse(endpoint->messages);
 		endpoint->roused = false;
 	}
-}
-
-void domain_leave(struct domain *domain)
-{
-	/* Under the lock: what is roused is there until then. */
-	if (domain->roused)
-		endpoints_rouse(domain);
-	if (domain->locked)
-		lock_give(&domain->lock);
 }
 
 /* FI_PROGRESS_AUTO: what the front end does for peers, while the program makes no calls. */

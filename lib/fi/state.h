@@ -379,8 +379,16 @@ static inline void domain_enter(struct domain *domain)
 	if (domain->locked)
 		lock_take(&domain->lock);
 }
+/* Wakes threads that sleep for what has changed, under the lock: what is roused is there. */
+void domain_rouse(struct domain *domain);
 /* Gives the lock, and wakes threads that sleep for what has changed. */
-void domain_leave(struct domain *domain);
+static inline void domain_leave(struct domain *domain)
+{
+	if (domain->roused)
+		domain_rouse(domain);
+	if (domain->locked)
+		lock_give(&domain->lock);
+}
 
 /* --- provider.c */
 
