@@ -358,7 +358,7 @@ struct memory {
 	struct map_vector *vector;
 };
 
-static ssize_t memory_read(const struct post *post, struct memory *memory)
+static ssize_t memory_read_all(const struct post *post, struct memory *memory)
 {
 	*memory = (struct memory){0};
 	if (post->count > IOV_MAX_PARTS || (post->count > 0 && !post->iov))
@@ -380,6 +380,14 @@ static ssize_t memory_read(const struct post *post, struct memory *memory)
 	memory->vector->count = 0;
 	for (size_t i = 0; i < post->count; i++)
 		map_vector_add(memory->vector, post->iov[i].iov_base, post->iov[i].iov_len);
+	return 0;
+}
+
+static inline ssize_t memory_read(const struct post *post, struct memory *memory)
+{
+	if (post->count != 1 || !post->iov || post->iov->iov_len > MESSAGE_MAX)
+		return memory_read_all(post, memory);
+	*memory = (struct memory){.buffer = post->iov->iov_base, .length = post->iov->iov_len};
 	return 0;
 }
 
