@@ -57,6 +57,9 @@ struct space_options {
 	 * headers each rank may use, which the poll core writes until the space closes. */
 	uint32_t ranks, kept_share;
 	_Atomic uint32_t *shares;
+	/* two_sided, with shares: what is sent to each rank (credit.h). NULL: nothing is counted,
+	 * and answers alone tell of shares. */
+	struct credit *credits;
 	/* two_sided: what this process's messages to each rank bring as their cookie, or RANK_NONE.
 	 * The poll core fetches by it what it has memory for (unexpected.h, U7). NULL: it does
 	 * not. */

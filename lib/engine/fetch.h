@@ -21,6 +21,34 @@
 #define VALUE_MARKED        (UINT64_C(1) << 31)
 #define VALUE_OFFSET(value) ((uint32_t)(value)&INT32_MAX)
 
+/* Match bits on that Portal of words to a peer, which have no data. The value: a kind in the
+ * highest byte, and a number. */
+#define BITS_TOLD (UINT64_C(1) << 40)
+enum {
+	WORD_CREDIT, /* so many messages of yours were taken, ever */
+	WORD_USER,
+	WORD_ALIVE,
+	WORD_SHARE, /* so many headers here are yours (engine/credit.h) */
+	WORD_TAKE,  /* so many are to be left */
+	WORD_GIVEN  /* so many are left */
+};
+#define WORD_BITS 56
+
+static inline uint64_t word_make(unsigned kind, uint64_t number)
+{
+	return (uint64_t)kind << WORD_BITS | (number & ((UINT64_C(1) << WORD_BITS) - 1));
+}
+
+static inline unsigned word_kind(uint64_t value)
+{
+	return (unsigned)(value >> WORD_BITS);
+}
+
+static inline uint64_t word_number(uint64_t value)
+{
+	return value & ((UINT64_C(1) << WORD_BITS) - 1);
+}
+
 /* Is it of a copy that the sender keeps for nothing but that it is fetched? */
 static inline bool value_is_copy(uint64_t value)
 {

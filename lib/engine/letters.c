@@ -5,6 +5,8 @@
 #include <assert.h>
 
 #include <base/pages.h>
+#include <engine/credit.h>
+#include <engine/fetch.h>
 #include <engine/outcome.h>
 #include <engine/portal.h>
 #include <engine/rma.h>
@@ -270,6 +272,7 @@ LETTERS_INLINE void letter_take(struct space *space, struct process from,
 	PROBE(match, from.nid, from.pid, header->portal, header->match_bits, header->requested,
 		(int)slot_entry(space, meeting->slot));
 	space_count(space, puts_received);
+	share_heard(space, meeting->process.nid);
 	slot_leave(space, meeting->slot);
 	verdict = map_copy_in(&memory, 0, data, memory.length) ? TIER_OK : TIER_FAULT;
 	PROBE(place, from.nid, from.pid, map_place(&memory, 0), memory.length);
@@ -289,10 +292,13 @@ void letters_store(struct space *space, struct process from, const struct messag
 {
 	struct meeting meeting;
 
-	if (!letter_meet(space, from, header, &meeting))
-		tiers_store(space, from, header, data);
-	else if (letter_admit(space, from, header, header->operation != 0))
+	if (!letter_meet(space, from, header, &meeting)) {
+		if (header->portal != FETCH_PORTAL || header->match_bits != BITS_TOLD ||
+			!credit_word(space, from, header))
+			tiers_store(space, from, header, data);
+	} else if (letter_admit(space, from, header, header->operation != 0)) {
 		letter_take(space, from, header, &meeting, data);
+	}
 }
 
 void letters_store_begin(struct space *space, struct process from,
@@ -317,6 +323,7 @@ void letters_store_begin(struct space *space, struct process from,
 	PROBE(match, from.nid, from.pid, header->portal, header->match_bits, header->requested,
 		(int)slot_entry(space, meeting.slot));
 	space_count(space, puts_received);
+	share_heard(space, meeting.process.nid);
 	operation = operation_begin(space->engine, OPERATION_RECEIVE);
 	operation->peer = from;
 	operation->space = space;

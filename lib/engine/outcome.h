@@ -15,6 +15,7 @@
 #ifndef ENGINE_OUTCOME_H
 #define ENGINE_OUTCOME_H
 
+#include <engine/credit.h>
 #include <engine/queue.h>
 #include <engine/state.h>
 
@@ -43,6 +44,7 @@ static inline void outcome_answered(
 	outcome->tier = rma->tier;
 	outcome->moved = rma->moved;
 	outcome->offset = rma->offset;
+	credit_answered(space, outcome);
 	outcome_publish(space, queue, outcome);
 }
 

@@ -408,6 +408,20 @@ struct dispatch {
 	_Atomic uint64_t *all;  /* the same of all peers of the program */
 };
 
+/* What a program has in use of a rank's headers, and a rank of the program's: credit.h. In the
+ * program's memory. */
+struct credit {
+	_Atomic uint64_t sent;  /* the program's: messages to the rank, ever */
+	_Atomic uint64_t freed; /* of them, those that count no more */
+	_Atomic uint32_t share; /* at the rank: so many may count at a time */
+	_Atomic uint32_t quiet; /* of it, for messages that want no answer */
+	/* the poll core's: how many were answered as placed, and told as taken; the share that the
+	 * rank wants this program to have, 0: any */
+	uint64_t placed, credited, wanted;
+	uint32_t takes; /* the poll core's: so often has the rank asked for some of the share */
+	_Atomic uint64_t taken; /* the program's: messages of the rank's, ever; as it tells */
+};
+
 /* An event queue. Positions count events stored, through all lives of the queue; an event's slot is
  * its position modulo their number, but the END of a pair is in the slot of its START. tail -
  * position of the next event to take never exceeds count. */

@@ -99,6 +99,7 @@ bool engine_space_open(struct engine *engine, uint32_t number, const struct spac
 	space->ranks = options->ranks;
 	space->kept_share = options->kept_share;
 	space->share_of = options->shares;
+	space->credits = options->credits;
 	space->selves = options->selves;
 	space->life = options->life;
 	if (!lists_create(space)) {
@@ -131,6 +132,7 @@ bool engine_space_close(struct engine *engine, uint32_t number)
 	engine->spaces[number] = NULL;
 	space->closing = true;
 	space->selves = NULL;
+	space->credits = NULL;
 	triggered_close(space);
 	gets_abandon(engine, space);
 	engine_ring(engine); /* the list of queues with news names the space */

@@ -118,6 +118,15 @@ struct event_data {
 	uint8_t data[COPIED_MAX];
 };
 
+/* A rank, as those see it that share the headers with it: credit.h, C3. */
+struct sharer {
+	struct link silent;  /* if it has more than the least share, and was not asked for any */
+	struct link wanting; /* if it waits for more */
+	uint32_t takes;      /* so often was it asked */
+	uint32_t asked;      /* how large its share is to become; 0: it was not asked */
+	uint64_t told;       /* by the poll core, last: of its messages, those that were taken */
+};
+
 /* A space: tables, lists and limits of its own. What is sent from one goes to the space of its
  * number at the other end. */
 #define DENIED_MOST 32u
@@ -152,6 +161,11 @@ struct space {
 	uint32_t ranks;                 /* of which messages may be kept, then */
 	uint32_t *kept_of;              /* messages, by rank, then */
 	_Atomic uint32_t *share_of;     /* of each rank, then: engine.h, shares */
+	struct sharer *sharers;         /* by rank, then */
+	struct link silent, wanting;    /* of them; silent longest first */
+	uint32_t heard;                 /* the last of them that was */
+	uint32_t grown;                 /* ranks with more than kept_share */
+	struct credit *credits;         /* by rank; NULL: the front end counts none (engine.h) */
 	const _Atomic uint32_t *selves; /* engine.h */
 	struct source *sources;         /* U7: by Portal and rank */
 	uint32_t spare;                 /* headers that are in no share */

@@ -50,6 +50,7 @@ enum tier_verdict {
 /* What a kept message takes of memory beside its data in an entry: its place in the lists, which
  * may be in all of their views, its header, and a copy of short data (unexpected.h, U6). */
 #define KEPT_BYTES 448
+#define SPARE_MOST (UINT32_C(1) << 20) /* such messages that are in no rank's least share */
 
 /* The word EVENT_REGION of an event's slot. EVENT_START, EVENT_USER, EVENT_VALUE and the words
  * EVENT_INITIATOR to EVENT_OFFSET are as always; the others mean nothing. */

@@ -912,8 +912,10 @@ static enum answer map_set(struct space *space, const struct command *command)
 	if (!space->names || space->kept_share == 0)
 		return ANSWER_OK;
 	for (uint32_t i = 0; i < old_count && i < space->map_count && i < space->ranks; i++)
-		if (old[i] != space->names[i])
+		if (old[i] != space->names[i]) {
 			share_reset(space, i);
+			sources_reset(space, i);
+		}
 	return ANSWER_OK;
 }
 

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include <base/pages.h>
+#include <engine/credit.h>
 #include <engine/rma.h>
 #include <engine/fetch.h>
 #include <engine/portal.h>
@@ -79,16 +80,6 @@ static size_t copies_bytes(const struct space *space)
 	return space->two_sided ? space->segment->limits.unexpected * sizeof(*space->copies) : 0;
 }
 
-static void shares_init(struct space *space)
-{
-	const uint64_t shares = (uint64_t)space->kept_share * space->ranks;
-
-	for (uint32_t i = 0; space->kept_share != 0 && i < space->ranks; i++)
-		space->share_of[i] = space->kept_share;
-	if (space->kept_share != 0 && shares < space->segment->limits.unexpected)
-		space->spare = (uint32_t)(space->segment->limits.unexpected - shares);
-}
-
 bool unexpected_open(struct space *space)
 {
 	const struct segment_limits *limits = &space->segment->limits;
@@ -100,11 +91,11 @@ bool unexpected_open(struct space *space)
 	space->arriving_of = calloc(space->ranks, sizeof(*space->arriving_of));
 	space->sources = calloc((size_t)limits->portals * space->ranks, sizeof(*space->sources));
 	if (!kept_table_init(&space->kept, limits->unexpected, space->engine->secret) ||
-		!space->kept_lists || (!space->headers && limits->unexpected > 0) ||
+		!credit_open(space) || !space->kept_lists ||
+		(!space->headers && limits->unexpected > 0) ||
 		(!space->copies && copies_bytes(space) > 0) ||
 		((!space->kept_of || !space->arriving_of || !space->sources) && space->ranks > 0))
 		return false;
-	shares_init(space);
 	for (uint32_t i = 0; i < limits->portals; i++)
 		kept_list_init(&space->kept_lists[i]);
 	return true;
@@ -124,6 +115,7 @@ void unexpected_close(struct space *space)
 		space->event_data = event->next;
 		free(event);
 	}
+	credit_close(space);
 	free(space->kept_of);
 	free(space->arriving_of);
 	free(space->sources);
@@ -143,10 +135,8 @@ static struct source *source_of(const struct space *space, uint32_t portal, uint
 /* May a message of it be fetched? */
 static bool source_is_ready(const struct space *space, const struct source *source, uint32_t rank)
 {
-	return space->selves && !list_empty(&source->apart) && !source->lost &&
-	       source->fetches < FETCHES_EACH && rank < space->map_count &&
-	       space->map[rank].pid != UINT32_MAX &&
-	       atomic_load_explicit(&space->selves[rank], memory_order_relaxed) != RANK_NONE;
+	return !list_empty(&source->apart) && !source->lost && source->fetches < FETCHES_EACH &&
+	       rank_is_known(space, rank);
 }
 
 /* What makes it ready has changed. It comes behind others that are. */
@@ -161,12 +151,6 @@ static void source_settle(const struct space *space, uint32_t portal, uint32_t r
 		link_remove(&source->turn);
 }
 
-/* The poll core alone writes it. */
-static inline uint32_t share_now(const struct space *space, uint32_t rank)
-{
-	return atomic_load_explicit(&space->share_of[rank], memory_order_relaxed);
-}
-
 /* U4. */
 static bool rank_has_room(const struct space *space, uint32_t rank)
 {
@@ -174,37 +158,8 @@ static bool rank_has_room(const struct space *space, uint32_t rank)
 	       (rank < space->ranks && space->kept_of[rank] < share_now(space, rank));
 }
 
-static void share_grow(struct space *space, uint32_t rank)
+void sources_reset(struct space *space, uint32_t rank)
 {
-	const uint32_t share = share_now(space, rank);
-	const uint32_t more = space->spare / 2 < share ? space->spare / 2 : share;
-
-	atomic_store_explicit(&space->share_of[rank], share + more, memory_order_relaxed);
-	space->spare -= more;
-}
-
-/* A message of a rank's is kept. */
-static void rank_keep(struct space *space, uint32_t rank)
-{
-	space->kept_of[rank]++;
-	if (space->kept_of[rank] >= share_now(space, rank) / 2)
-		share_grow(space, rank);
-}
-
-uint64_t share_answer(struct space *space, uint32_t rank, uint64_t value)
-{
-	/* The front end's memory is not the space's any more when that closes. */
-	if (space->kept_share == 0 || rank >= space->ranks || space->closing)
-		return 0;
-	if (value & VALUE_SHORT && share_now(space, rank) <= space->spare / ASKERS)
-		share_grow(space, rank);
-	return share_now(space, rank);
-}
-
-void share_reset(struct space *space, uint32_t rank)
-{
-	space->spare += share_now(space, rank) - space->kept_share;
-	atomic_store_explicit(&space->share_of[rank], space->kept_share, memory_order_relaxed);
 	for (uint32_t i = 0; i < space->segment->limits.portals; i++)
 		source_of(space, i, rank)->lost = false;
 }
@@ -239,7 +194,7 @@ uint32_t header_keep(struct space *space, struct region *region, enum tier_event
 		source_settle(space, account->portal, account->nid);
 	}
 	if (space->kept_share != 0)
-		rank_keep(space, account->nid);
+		share_keep(space, account->nid);
 	kept_add(&space->kept, &space->kept_lists[account->portal], i, &key);
 	return i;
 }

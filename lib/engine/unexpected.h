@@ -24,7 +24,7 @@
  *     kept is left. There the answer to a message tells its sender its share. Shares and `spare`
  *     together are the table, whose headers have KEPT_BYTES each: what ranks were granted and what
  *     is kept of them never take more memory than that. What a share has got goes back when its
- *     rank gets another name.
+ *     rank gets another name, or when others are short and it can spare it (credit.h).
  * U5. A search for what is here passes over a header that is ARRIVING, and over later ones of the
  *     same process. So each process's messages are found in their order, and a process that never
  *     sends the rest of a message holds up its own alone.
@@ -47,8 +47,6 @@
 
 #include <engine/tiers.h>
 
-#define ASKERS 32 /* U4 */
-
 /* For a space with tiers; false: no memory. */
 bool unexpected_open(struct space *space);
 void unexpected_close(struct space *space);
@@ -58,10 +56,8 @@ static inline bool header_is_needed(const struct attachment *attachment)
 	return attachment->tier != 0 && !(attachment->flags & ATTACHMENT_NO_HEADERS);
 }
 
-/* A rank is another process's now. */
-void share_reset(struct space *space, uint32_t rank);
-/* A message of a rank's has come, which is to be answered. Returns the rank's share. */
-uint64_t share_answer(struct space *space, uint32_t rank, uint64_t value);
+/* A rank is another process's now: U7. */
+void sources_reset(struct space *space, uint32_t rank);
 /* Is there a header for a message of a process? */
 bool header_has_room(const struct space *space, struct process process);
 /* The same for one to a region, or does it need none? */

@@ -392,6 +392,7 @@ static int space_open(struct interface *interface, const struct space_choice *ch
 		.ranks = choice->ranks,
 		.kept_share = choice->kept_share,
 		.shares = choice->shares,
+		.credits = choice->credits,
 		.selves = choice->selves,
 		.life = choice->lives ? interfaces[interface->first].incarnation : 0,
 		.interface = (uint32_t)(interface - interfaces),

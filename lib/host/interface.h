@@ -90,6 +90,7 @@ struct space_choice {
 	bool two_sided;             /* SPACE_TIERS: of two-sided messages (engine.h) */
 	uint32_t ranks, kept_share; /* engine.h */
 	_Atomic uint32_t *shares;
+	struct credit *credits;
 	const _Atomic uint32_t *selves;
 	bool lives; /* messages of strangers bring the interface's incarnation */
 };

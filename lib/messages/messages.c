@@ -264,10 +264,8 @@ static bool last_entry_make(
 
 static void word_post(struct messages *messages, struct tell *tell, unsigned kind, uint64_t word)
 {
-	struct move move = {.portal = PORTAL_SIDE,
-		.match_bits = BITS_TOLD,
-		.value = (uint64_t)kind << MESSAGES_WORD |
-			 (word & ((UINT64_C(1) << MESSAGES_WORD) - 1))};
+	struct move move = {
+		.portal = PORTAL_SIDE, .match_bits = BITS_TOLD, .value = word_make(kind, word)};
 	const struct rma_line line = {
 		.user = item_name(tell), .message = MESSAGE_STORE, .want = WANT_EVENT};
 
@@ -275,12 +273,17 @@ static void word_post(struct messages *messages, struct tell *tell, unsigned kin
 	rma_command_post(messages, &move, &line, tell->peer);
 }
 
+static uint64_t taken_now(const struct peer *peer)
+{
+	return atomic_load_explicit(&peer->credit->taken, memory_order_relaxed);
+}
+
 void credit_post(struct messages *messages, struct peer *peer)
 {
 	peer->tell.busy = true;
 	peer->tell.again = false;
-	peer->told = peer->taken;
-	word_post(messages, &peer->tell, WORD_CREDIT, peer->taken);
+	peer->told = taken_now(peer);
+	word_post(messages, &peer->tell, WORD_CREDIT, peer->told);
 }
 
 bool credit_is_due(const struct messages *messages, const struct peer *peer)
@@ -288,7 +291,7 @@ bool credit_is_due(const struct messages *messages, const struct peer *peer)
 	const uint32_t share =
 		atomic_load_explicit(&messages->shares[peer->tell.peer], memory_order_relaxed);
 
-	return peer->joined && !peer->failed && peer->taken - peer->told >= (share + 7) / 8;
+	return peer->joined && !peer->failed && taken_now(peer) - peer->told >= (share + 7) / 8;
 }
 
 /* A message of a peer's that was kept, or not answered, has been taken. */
@@ -296,7 +299,7 @@ void credit_count(struct messages *messages, uint32_t index)
 {
 	struct peer *peer = &messages->peers[index];
 
-	peer->taken++;
+	atomic_store_explicit(&peer->credit->taken, taken_now(peer) + 1, memory_order_relaxed);
 	if (!credit_is_due(messages, peer))
 		return;
 	if (peer->tell.busy)
@@ -328,27 +331,25 @@ static void word_sent(struct messages *messages, struct tell *tell, const struct
 }
 
 /* M12. Little credit has been used up, so a message wants an answer, which may bring more. */
-static void credit_heard(struct peer *peer, uint64_t credited)
+static void credit_heard(struct peer *peer)
 {
-	peer->credited = credited;
-	if (peer->share >= SHARE_ENOUGH || peer->share == peer->asked)
-		return;
-	peer->asked = peer->share;
-	peer->unanswered = 0;
+	const uint32_t share = atomic_load_explicit(&peer->credit->share, memory_order_relaxed);
+
+	if (share < SHARE_ENOUGH && share != peer->asked) {
+		peer->asked = share;
+		peer->asks = true;
+	}
+	credit_refresh(peer);
 }
 
+/* What a word says of credit, the poll core has heard (engine/credit.h). */
 static void word_heard(struct messages *messages, const struct news *news)
 {
-	uint64_t word = news->value & ((UINT64_C(1) << MESSAGES_WORD) - 1);
-	struct peer *peer = &messages->peers[news->peer];
-
-	if (news->value >> MESSAGES_WORD == WORD_USER) {
-		if (messages->options.told)
-			messages->options.told(messages->options.owner, news->peer, word);
-	} else if (news->value >> MESSAGES_WORD == WORD_CREDIT && word > peer->credited &&
-		   word <= peer->kept + peer->flying) {
-		credit_heard(peer, word);
-	}
+	if (word_kind(news->value) == WORD_CREDIT)
+		credit_heard(&messages->peers[news->peer]);
+	else if (word_kind(news->value) == WORD_USER && messages->options.told)
+		messages->options.told(
+			messages->options.owner, news->peer, word_number(news->value));
 }
 
 void messages_ask(struct messages *messages, uint32_t index)
@@ -855,6 +856,7 @@ static enum answer space_open(struct messages *messages)
 		.two_sided = true,
 		.ranks = options->count,
 		.shares = messages->shares,
+		.credits = messages->credits,
 		.selves = messages->selves,
 		.kept_share = (uint32_t)messages->share};
 	const struct segment_limits limits = {
@@ -931,9 +933,11 @@ enum answer messages_open(const struct messages_options *options, struct message
 		return ANSWER_NO_MEMORY;
 	messages->selves = calloc(options->count, sizeof(*messages->selves));
 	messages->shares = calloc(options->count, sizeof(*messages->shares));
-	if (!messages->selves || !messages->shares) {
+	messages->credits = calloc(options->count, sizeof(*messages->credits));
+	if (!messages->selves || !messages->shares || !messages->credits) {
 		free(messages->selves);
 		free(messages->shares);
+		free(messages->credits);
 		free(messages);
 		return ANSWER_NO_MEMORY;
 	}
@@ -989,5 +993,6 @@ void messages_close(struct messages *messages)
 	free(messages->map);
 	free(messages->selves);
 	free(messages->shares);
+	free(messages->credits);
 	free(messages);
 }

@@ -34,9 +34,11 @@
  *     its share. Both ends begin with the least share. The receiver's poll core makes it larger
  *     when spare headers are left, and half of it is in use or a sender says that it lacks credit
  *     (engine/unexpected.h, U4). The ACK of a message says how large it is: so a program that makes
- *     no calls stops nobody as long as there is memory. Headers, with the short data that they may
- *     have (M12), and blocks together are options.memory: what peers were granted, and what is kept
- *     of them with its data, never take more.
+ *     no calls stops nobody as long as there is memory. What a peer does not use of its share is
+ *     taken back when others are short, by the poll cores of both alone (engine/credit.h). So the
+ *     poll core counts what a peer has taken, and the program what it sends. Headers, with the
+ *     short data that they may have (M12), and blocks together are options.memory: what peers were
+ *     granted, and what is kept of them with its data, never take more.
  * M6. A message that was placed, and an ACK, is told by an outcome (engine/outcome.h), all else by
  *     an event. No event is lost: receives linked and fetches are bounded by RECEIVES_MAX and
  *     SENDS_MAX, messages of receives for many (M11) by PARTS_MAX, and the Portal that peers fetch

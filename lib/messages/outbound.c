@@ -157,29 +157,51 @@ static void send_settle(
 	messages_finish(messages, message, result);
 }
 
-/* How many of a peer's headers messages may be in, as far as it is known here. */
-static int64_t share_used(const struct peer *peer)
+/* --- credit (M5; engine/credit.h, C4). The program alone writes `sent`. */
+
+/* M12. Is what may go unanswered in use, and so much more, as far as the program has heard? A peer
+ * that lies may have freed more than was sent. */
+static bool quiet_is_used(const struct peer *to, int64_t more)
 {
-	return (int64_t)(peer->flying + peer->kept - peer->credited);
+	return (int64_t)(atomic_load_explicit(&to->credit->sent, memory_order_relaxed) -
+			 to->freed) >=
+	       (int64_t)atomic_load_explicit(&to->credit->quiet, memory_order_relaxed) + more;
 }
 
 /* M12. May a message be sent only with an answer, or not at all, for lack of credit? */
 static bool credit_is_short(const struct peer *to)
 {
-	return share_used(to) >= (int64_t)to->unanswered;
+	return quiet_is_used(to, 0);
 }
 
-void share_heard(struct peer *peer, uint64_t share)
+static void credit_unspend(struct credit *credit)
 {
-	peer->share = share;
-	peer->unanswered = share < UNANSWERED_LEAST ? 0 : share / 4;
+	atomic_store_explicit(&credit->sent,
+		atomic_load_explicit(&credit->sent, memory_order_relaxed) - 1,
+		memory_order_relaxed);
 }
 
+/* Counts a message. Returns false if the share is used up. */
+static inline bool credit_spend(struct credit *credit)
+{
+	const uint64_t sent = atomic_load_explicit(&credit->sent, memory_order_relaxed) + 1;
+	int64_t used;
+
+	atomic_store_explicit(&credit->sent, sent, memory_order_seq_cst);
+	used = (int64_t)(sent - atomic_load_explicit(&credit->freed, memory_order_relaxed));
+	if (__builtin_expect(
+		    used <= (int64_t)atomic_load_explicit(&credit->share, memory_order_seq_cst), 1))
+		return true;
+	credit_unspend(credit);
+	return false;
+}
+
+/* A message that wants an answer has been counted. */
 static void store_post(struct messages *messages, struct transfer *message, uint64_t value,
-	const void *data, const void *item)
+	const void *data, struct outcome *outcome)
 {
 	struct peer *to = &messages->peers[message->peer];
-	const bool is_short = credit_is_short(to);
+	const bool is_short = quiet_is_used(to, 1); /* this one is counted */
 	struct move move = {.portal = class_portal(message->class),
 		.match_bits = message->bits,
 		.value =
@@ -187,12 +209,15 @@ static void store_post(struct messages *messages, struct transfer *message, uint
 		.offset = message->data};
 	struct rma_line line = {.local = (uintptr_t)data,
 		.length = message->length,
-		.user = item_name(item),
+		.user = item_name(outcome),
 		.message = MESSAGE_STORE,
 		.want = WANT_OUTCOME};
 
-	if (is_short) /* one asks (credit_heard()) */
-		share_heard(to, to->share);
+	outcome->peer = message->peer;
+	if (to->asks) {
+		to->asks = false;
+		credit_refresh(to);
+	}
 	to->flying++;
 	messages->flying++;
 	message_rma(messages, message, &move, &line);
@@ -213,7 +238,7 @@ static bool letters_have_place(const struct messages *messages, const struct pee
 }
 
 /* M12. A trace shows what is answered. */
-static bool needs_answer(
+static inline __attribute__((always_inline)) bool needs_answer(
 	const struct messages *messages, uint32_t peer, const struct send_wish *wish)
 {
 	const struct peer *to = &messages->peers[peer];
@@ -244,7 +269,6 @@ static void letter_start(struct messages *messages, uint32_t peer, const struct 
 	letter.letter.value = wish->marked ? VALUE_MARKED : 0;
 	letter.letter.offset = wish->marked ? wish->data : 0;
 	to->letters++;
-	to->kept++;
 	messages->letters++;
 	submission_letter(&messages->visit.interface->submission, &letter, data);
 }
@@ -259,16 +283,20 @@ static bool flight_has_place(const struct messages *messages, const struct peer 
 bool messages_inject(struct messages *messages, uint32_t peer, const struct send_wish *wish)
 {
 	struct peer *to = &messages->peers[peer];
+	bool spent;
 
 	if (to->failed || to->blocked || !to->joined || !flight_has_place(messages, to) ||
 		needs_answer(messages, peer, wish) ||
 		front_visit(messages->options.front, &messages->visit, messages->handle,
 			HANDLE_INTERFACE, -1) != 0)
 		return false;
-	to->carried = true;
-	letter_start(messages, peer, wish);
+	spent = credit_spend(to->credit);
+	if (spent) {
+		to->carried = true;
+		letter_start(messages, peer, wish);
+	}
 	visit_leave(&messages->visit);
-	return true;
+	return spent;
 }
 
 void dispatch_lost(struct messages *messages, struct peer *peer)
@@ -306,7 +334,7 @@ static bool short_start(struct messages *messages, struct transfer *message)
 	slot->synchronous = message->synchronous;
 	slot->message = message->synchronous || message->late ? message : NULL;
 	value |= (uint64_t)chunk->name << 32 | slot->index * chunk->room;
-	store_post(messages, message, value, data, slot);
+	store_post(messages, message, value, data, &slot->outcome);
 	if (!slot->message)
 		messages_finish(messages, message, TRANSFER_DONE);
 	return true;
@@ -343,7 +371,7 @@ static bool long_start(struct messages *messages, struct transfer *message)
 	message->acknowledged = message->kept = message->fetched = false;
 	store_post(messages, message,
 		(message->synchronous ? VALUE_SYNCHRONOUS : 0) | (uint64_t)name << 32,
-		message->buffer, message);
+		message->buffer, &message->outcome);
 	return true;
 }
 
@@ -365,17 +393,23 @@ static bool send_start(struct messages *messages, struct transfer *message)
 {
 	const struct peer *peer = &messages->peers[message->peer];
 	const struct send_wish wish = wish_of(message);
+	bool answered;
 
-	if (!peer->joined || !flight_has_place(messages, peer) ||
-		share_used(peer) >= (int64_t)peer->share)
+	if (!peer->joined || !flight_has_place(messages, peer))
 		return false;
-	if (!needs_answer(messages, message->peer, &wish)) {
+	answered = needs_answer(messages, message->peer, &wish);
+	if (!credit_spend(peer->credit))
+		return false;
+	if (!answered) {
 		letter_start(messages, message->peer, &wish);
 		messages_finish(messages, message, TRANSFER_DONE);
 		return true;
 	}
-	return message->length <= messages->options.eager ? short_start(messages, message)
-							  : long_start(messages, message);
+	if (message->length <= messages->options.eager ? short_start(messages, message)
+						       : long_start(messages, message))
+		return true;
+	credit_unspend(peer->credit);
+	return false;
 }
 
 /* M12. A program that only sends makes no call that hears of credit. */
@@ -525,17 +559,14 @@ static enum transfer_result acknowledged(struct messages *messages, uint32_t pee
 
 	messages->flying--;
 	to->flying--;
+	credit_refresh(to);
 	*fetches = false;
 	if (outcome->verdict != TIER_OK) {
 		peer_lose(messages, peer, outcome->verdict);
 		return TRANSFER_FAILED;
 	}
-	/* M5. No honest peer has more for one. */
-	if (outcome->offset > to->share && outcome->offset <= messages->share + SPARE_MOST)
-		share_heard(to, outcome->offset);
 	if (outcome->tier == 0)
 		return TRANSFER_DONE;
-	to->kept++;
 	*fetches = synchronous || outcome->moved < length;
 	if (!*fetches || fetched || !to->failed)
 		return TRANSFER_DONE;

@@ -6,6 +6,7 @@
 #include <stddef.h>
 
 #include <engine/command.h>
+#include <engine/credit.h>
 #include <engine/fetch.h>
 #include <engine/tier.h>
 #include <host/events.h>
@@ -23,17 +24,13 @@
 #define CHUNK_SLOTS    64
 #define CHUNKS_MAX     16 /* of a peer and a size of slots */
 #define SLOT_SMALL     256
-/* M12: of a share. With a smaller one the words for credit cost more than the answers; with the
- * other one they cost nothing to speak of. */
-#define UNANSWERED_LEAST 32
-#define SHARE_ENOUGH     4096
-#define BLOCK_BYTES      (UINT64_C(1) << 20) /* at least, */
-#define BLOCKS           16                  /* or as much as makes so many */
+#define SHARE_ENOUGH   4096                /* M12: the words for credit cost nothing to speak of */
+#define BLOCK_BYTES    (UINT64_C(1) << 20) /* at least, */
+#define BLOCKS         16                  /* or as much as makes so many */
 /* M5. Of a peer at first. Where ranks are so many that all of them together would have more than
  * the other number, they have that together; one each at least. */
 #define SHARE_FIRST   64
 #define SHARES_FIRST  (UINT32_C(1) << 16)
-#define SPARE_MOST    (UINT32_C(1) << 20)
 #define BLOCKS_LINKED 1024 /* at a time, at most */
 
 enum { PORTAL_MATCH, PORTAL_SIDE = FETCH_PORTAL, PORTAL_GREETINGS, PORTAL_SECOND, PORTALS };
@@ -42,12 +39,10 @@ enum { PORTAL_MATCH, PORTAL_SIDE = FETCH_PORTAL, PORTAL_GREETINGS, PORTAL_SECOND
 
 /* The message of a value (engine/fetch.h) wants no answer, and is fetched from nowhere. */
 #define VALUE_IS_UNANSWERED(value) (((value) & ~VALUE_MARKED) == 0)
-/* Match bits on the side Portal: of the entry for words; beside a chunk's name, of a fetch that
- * says nothing of a receive (M3). */
-#define BITS_TOLD  (UINT64_C(1) << 40)
+/* Match bits on the side Portal, beside a chunk's name: of a fetch that says nothing of a receive
+ * (M3). */
 #define BITS_EARLY (UINT64_C(1) << 41)
-/* The highest byte of a word: its kind. */
-enum { WORD_CREDIT, WORD_USER, WORD_ALIVE };
+static_assert(MESSAGES_WORD == WORD_BITS, "what a word's kind leaves");
 
 struct chunk;
 
@@ -94,13 +89,10 @@ struct peer {
 	struct dispatch dispatch; /* of letters to it, first: `lost` is of ITEM_DISPATCH */
 	uint64_t letters;         /* M12: so many were sent to it */
 	uint64_t flying;          /* no ACK is here */
-	uint64_t kept;            /* messages that the peer has kept, or not answered, ever */
-	uint64_t credited;        /* of them, taken: says the peer */
-	uint64_t share;           /* of headers, at the peer (M5) */
-	uint64_t unanswered;      /* M12: so much of it may be in use for a message that asks not */
-	uint64_t asked;           /* for more than this share, last */
-	uint64_t taken;           /* such messages of the peer's that were taken here, ever */
-	uint64_t told;            /* of them, that the peer knows of */
+	struct credit *credit;    /* M5 */
+	uint64_t freed;           /* as the program has heard: credit_refresh() */
+	uint64_t asked;           /* M12: for more than this share, last */
+	uint64_t told;            /* of credit->taken, that the peer knows of */
 	struct chunk *chunks;     /* newest first */
 	unsigned chunk_count;
 	unsigned chunks_small; /* of them */
@@ -108,6 +100,7 @@ struct peer {
 	struct link begun;     /* longer sends */
 	struct link link;      /* in messages.blocked */
 	bool blocked, failed;
+	bool asks;   /* M12: the next message wants an answer */
 	bool joined; /* `self` is known */
 	bool dismissed;
 	bool retired;      /* its number is free */
@@ -193,6 +186,7 @@ struct messages {
 	/* by peer: `self`, for the poll core; RANK_NONE: it is not known */
 	_Atomic uint32_t *selves;
 	_Atomic uint32_t *shares; /* by peer: of headers, here; the poll core writes them (M5) */
+	struct credit *credits;   /* by peer */
 	struct process *map; /* of peers that come, then their names; the poll core reads both */
 	uint32_t known;      /* of them */
 	struct peer *retired, **retired_end; /* their numbers are free */
@@ -284,8 +278,14 @@ void sends_abandon(struct messages *messages, struct peer *peer);
 void chunks_retire(struct messages *messages);
 /* Is nothing under way that was sent to a peer which failed? */
 bool sends_ended(const struct peer *peer);
-/* M5. How many headers a peer grants. */
-void share_heard(struct peer *peer, uint64_t share);
+/* M5. A peer was heard of, which may have freed some of its share. While one is to ask, no message
+ * finds credit that may go unanswered. */
+static inline void credit_refresh(struct peer *peer)
+{
+	peer->freed = peer->asks ? atomic_load_explicit(&peer->credit->sent, memory_order_relaxed) -
+					   UINT32_MAX
+				 : atomic_load_explicit(&peer->credit->freed, memory_order_relaxed);
+}
 /* M12. A message that needed no answer was not delivered. */
 void dispatch_lost(struct messages *messages, struct peer *peer);
 /* How many messages that need no answer are under way. */

@@ -53,12 +53,15 @@ struct cluster *cluster_create(
 		.size_max = size_max,
 		.members = report_memory(calloc(nodes, sizeof(struct member))),
 		.all = report_memory(calloc(POSTS_MAX, sizeof(struct post *))),
-		.accounts = report_memory(calloc(nodes * nodes, sizeof(struct credit))),
+		.accounts = report_memory(calloc(nodes * nodes, sizeof(struct ledger))),
 		.arrived = report_memory(calloc(nodes * nodes, sizeof(uint32_t))),
 		.lives = report_memory(calloc(nodes * nodes, sizeof(uint32_t))),
 		.severed = report_memory(calloc(nodes * nodes, sizeof(bool))),
 	};
 	cluster->share = credits_choose(&cluster->prng);
+	/* So little that ranks take it from each other. */
+	if (prng_chance(&cluster->prng, 0.25))
+		cluster->share = 1 + cluster->share % 4;
 	if (prng_chance(&cluster->prng, 0.5))
 		cluster->spare = credits_choose(&cluster->prng);
 	if (prng_chance(&cluster->prng, 0.5))

@@ -37,19 +37,19 @@ uint32_t credits_choose(struct prng *prng)
 	return (uint32_t)prng_scale(prng, 1, SHARE_MOST);
 }
 
-static struct credit *account_of(struct cluster *cluster, uint32_t from, uint32_t to)
+static struct ledger *account_of(struct cluster *cluster, uint32_t from, uint32_t to)
 {
 	return &cluster->accounts[from * cluster->simulation->node_count + to];
 }
 
 /* The account of the session of this name; one that is over is forgotten. */
-static struct credit *account_named(
+static struct ledger *account_named(
 	struct cluster *cluster, uint32_t from, uint32_t to, uint32_t name)
 {
-	struct credit *account = account_of(cluster, from, to);
+	struct ledger *account = account_of(cluster, from, to);
 
 	if (account->name != name)
-		*account = (struct credit){.name = name};
+		*account = (struct ledger){.name = name};
 	return account;
 }
 
@@ -66,7 +66,7 @@ bool credits_admit(struct member *member, const struct space *space, const struc
 }
 
 /* Of a rank at an endpoint, as its poll core has it. */
-static uint32_t share_now(const struct member *member, uint32_t rank)
+static uint32_t share_of_rank(const struct member *member, uint32_t rank)
 {
 	return node_engine(member->node)->spaces[CLUSTER_SPACE]->share_of[rank];
 }
@@ -74,12 +74,12 @@ static uint32_t share_now(const struct member *member, uint32_t rank)
 void credits_keep(struct member *member, struct post *message, uint32_t name)
 {
 	struct cluster *cluster = cluster_here();
-	struct credit *account = account_named(cluster, message->node, member->node->number, name);
+	struct ledger *account = account_named(cluster, message->node, member->node->number, name);
 
 	account->kept++;
 	message->account = account;
 	message->name = name;
-	if (account->kept - account->heard > share_now(member, message->rank) &&
+	if (account->kept - account->heard > share_of_rank(member, message->rank) &&
 		!cluster->members[message->node].greedy)
 		post_wrong(
 			message, "overdraws its sender's credit", account->kept - account->heard);
@@ -98,7 +98,7 @@ static void credit_hear(struct cluster *cluster, const struct member *member, ui
 	uint32_t rank, uint64_t taken)
 {
 	const struct peer *peer = &member->endpoint->messages->peers[rank];
-	struct credit *account = account_named(cluster, member->node->number, from, peer->self);
+	struct ledger *account = account_named(cluster, member->node->number, from, peer->self);
 
 	oracle_catch_up(&cluster->members[from]);
 	if (taken > account->taken)
@@ -126,8 +126,12 @@ void credits_forge(const struct member *member)
 {
 	struct messages *messages = member->endpoint->messages;
 
-	for (uint32_t i = 0; member->greedy && i < messages->known; i++)
-		messages->peers[i].credited = messages->peers[i].kept + messages->peers[i].flying;
+	for (uint32_t i = 0; member->greedy && i < messages->known; i++) {
+		struct credit *credit = &messages->credits[i];
+
+		credit->credited = credit->sent - credit->placed;
+		credit->freed = credit->sent;
+	}
 }
 
 /* --- what a program's endpoint has in use */
@@ -152,19 +156,23 @@ static void peer_check(const struct member *member, uint32_t rank)
 	const struct messages *messages = member->endpoint->messages;
 	const struct peer *peer = &messages->peers[rank];
 	uint32_t node = peer_node(member, rank);
-	const struct credit *account = account_of(cluster, node, member->node->number);
-	int64_t used = (int64_t)(peer->flying + peer->kept - peer->credited);
+	const struct ledger *account = account_of(cluster, node, member->node->number);
+	const struct credit *credit = &messages->credits[rank];
+	const uint64_t beside =
+		node_engine(member->node)->spaces[CLUSTER_SPACE]->sharers[rank].told;
+	const uint64_t told = peer->told < beside ? beside : peer->told;
+	int64_t used = (int64_t)(credit->sent - credit->freed);
 
-	if (!member->greedy && (used < 0 || used > (int64_t)peer->share))
-		wrong(member, "credits of a peer in use", (uint64_t)used, peer->share);
-	if (peer->share > messages->share + cluster->spare)
-		wrong(member, "a peer's share", peer->share, messages->share);
-	if (peer->told > peer->taken ||
+	if (!member->greedy && (used < 0 || used > (int64_t)credit->share))
+		wrong(member, "credits of a peer in use", (uint64_t)used, credit->share);
+	if (credit->share > messages->share + cluster->spare)
+		wrong(member, "a peer's share", credit->share, messages->share);
+	if (peer->told > credit->taken ||
 		(!peer->failed && peer->joined && !peer->tell.busy &&
-			peer->taken - peer->told >= (messages->shares[rank] + 7) / 8))
-		wrong(member, "messages taken, and not told", peer->taken - peer->told, 0);
-	if (account->name == messages_name(messages, rank) && peer->taken > account->taken)
-		wrong(member, "messages of a peer taken", peer->taken, account->taken);
+			credit->taken - told >= (messages->shares[rank] + 7) / 8))
+		wrong(member, "messages taken, and not told", credit->taken - told, 0);
+	if (account->name == messages_name(messages, rank) && credit->taken > account->taken)
+		wrong(member, "messages of a peer taken", credit->taken, account->taken);
 }
 
 /* What the poll core has is what the oracle has, to the message. */
@@ -227,20 +235,22 @@ static void peer_settle(const struct member *member, uint32_t rank)
 	struct cluster *cluster = cluster_here();
 	const struct messages *messages = member->endpoint->messages;
 	const struct peer *peer = &messages->peers[rank];
+	const struct credit *credit = &messages->credits[rank];
 	uint32_t node = peer_node(member, rank);
-	const struct credit *account;
+	const struct ledger *account;
 
 	if (node == UINT32_MAX || !peer->joined || peer->failed ||
 		cluster_troubled(cluster, member->node->number, node))
 		return;
 	account = account_of(cluster, member->node->number, node);
-	if (account->name == peer->self && account->kept != peer->kept)
-		wrong(member, "messages that a peer keeps", peer->kept, account->kept);
-	if (account->name == peer->self && peer->credited != account->heard)
-		wrong(member, "credit from a peer", peer->credited, account->heard);
+	if (account->name == peer->self && account->kept != credit->sent - credit->placed)
+		wrong(member, "messages that a peer keeps", credit->sent - credit->placed,
+			account->kept);
+	if (account->name == peer->self && credit->credited != account->heard)
+		wrong(member, "credit from a peer", credit->credited, account->heard);
 	account = account_of(cluster, node, member->node->number);
-	if (account->name == messages_name(messages, rank) && account->taken != peer->taken)
-		wrong(member, "messages of a peer taken", peer->taken, account->taken);
+	if (account->name == messages_name(messages, rank) && account->taken != credit->taken)
+		wrong(member, "messages of a peer taken", credit->taken, account->taken);
 }
 
 void credits_settle(struct member *member)

@@ -47,7 +47,7 @@ struct post {
 	uint32_t to;            /* of a send or a connect */
 	uint32_t session;       /* of a send: that it goes to */
 	uint32_t rank;          /* of a message: its sender's number at the receiver */
-	struct credit *account; /* of a message that is kept; NULL: it was taken */
+	struct ledger *account; /* of a message that is kept; NULL: it was taken */
 	uint32_t name;          /* of the session that is the account's */
 	uint64_t bits, mask;
 	uint64_t length; /* of the data, or the room */
@@ -73,7 +73,7 @@ struct route {
 };
 
 /* Messages of one endpoint that another one kept, in their session, ever. */
-struct credit {
+struct ledger {
 	uint32_t name; /* of the session: the sender's rank, at the receiver */
 	uint64_t kept;
 	uint64_t taken; /* of them */
@@ -114,7 +114,7 @@ struct cluster {
 	uint32_t share;          /* of credit, at first */
 	uint32_t spare;          /* headers that are in no share */
 	uint64_t block;          /* bytes of a block, if there is little memory; else 0 */
-	struct credit *accounts; /* of each pair, from and to */
+	struct ledger *accounts; /* of each pair, from and to */
 	struct member *members;
 	struct post **all;
 	uint32_t count;

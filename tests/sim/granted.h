@@ -7,8 +7,9 @@
 #include <engine/state.h>
 #include <messages/state.h>
 
-/* Headers: those in shares, and those in none; of each rank no more are kept than its share. Data:
- * all blocks. Returns UINT64_MAX if a rank has more than it was granted. */
+/* Headers: those in shares, also if some of one is to be given back, and those in none; of each
+ * rank no more are kept than its share. Data: all blocks. Returns UINT64_MAX if a rank has more
+ * than it was granted. */
 static inline uint64_t granted_bytes(const struct messages *messages, const struct space *space)
 {
 	uint64_t headers = space->spare, bytes = 0;

@@ -230,7 +230,8 @@ void fill(char *data, uint64_t length, unsigned seed)
 static void credit_is_even(void)
 {
 	for (unsigned end = 0; end < 2; end++)
-		assert_int_equal(ends[end]->peers[1 - end].kept, ends[1 - end]->peers[end].taken);
+		assert_int_equal(peer_kept(&ends[end]->peers[1 - end]),
+			ends[1 - end]->peers[end].credit->taken);
 }
 
 void lengths_arrive(void)

@@ -80,6 +80,20 @@ void fill(char *data, uint64_t length, unsigned seed);
 /* Messages of each kind of length arrive: before and after their receive, synchronous and not. */
 void lengths_arrive(void);
 
+/* --- credit */
+
+/* Of what was sent to a peer, what it has kept, or not answered. */
+static inline uint64_t peer_kept(const struct peer *peer)
+{
+	return peer->credit->sent - peer->credit->placed;
+}
+/* As if the peer had told that it has taken all. */
+static inline void peer_credit(struct peer *peer)
+{
+	peer->credit->credited = peer_kept(peer);
+	peer->credit->freed = peer->freed = peer->credit->sent;
+}
+
 /* --- what a case waits for */
 
 /* Both ends work until look() is true of `context`. */

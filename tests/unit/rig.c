@@ -564,13 +564,16 @@ struct rig *rig_tiers(struct rig *rig, bool ranked, uint64_t *queue)
 	return space_make(rig, options, RIG_UNEXPECTED, queue);
 }
 
-struct rig *rig_letters(
-	struct rig *rig, uint32_t share, const _Atomic uint32_t *selves, uint64_t *queue)
+struct rig *rig_letters(struct rig *rig, uint32_t share, uint32_t more,
+	const _Atomic uint32_t *selves, struct credit *credits, uint64_t *queue)
 {
-	const struct space_options options = {
-		.ranked = true, .kept_share = share, .two_sided = true, .selves = selves};
+	const struct space_options options = {.ranked = true,
+		.kept_share = share,
+		.two_sided = true,
+		.selves = selves,
+		.credits = credits};
 
-	return space_make(rig, options, RIG_RANKS * share, queue);
+	return space_make(rig, options, RIG_RANKS * share + more, queue);
 }
 
 enum answer rig_ask(struct rig *rig, struct command *command)

@@ -6,7 +6,6 @@
  */
 #include <string.h>
 
-#include <base/random.h>
 #include <engine/fetch.h>
 #include <engine/outcome.h>
 #include <engine/unexpected.h>
@@ -41,7 +40,8 @@ static int mailbox_setup(void **state)
 	mailbox->target = target;
 	for (uint32_t i = 0; i < RIG_RANKS; i++)
 		mailbox->selves[i] = 70 + i;
-	mailbox->space = rig_letters(mailbox->target->rig, SHARE, mailbox->selves, &mailbox->queue);
+	mailbox->space =
+		rig_letters(mailbox->target->rig, SHARE, 0, mailbox->selves, NULL, &mailbox->queue);
 	set.object.index = RIG_RANKS;
 	set.object.other = (uintptr_t)map;
 	assert_int_equal(rig_ask(mailbox->space, &set), ANSWER_OK);
@@ -778,53 +778,6 @@ static void outcomes__of_a_closing_space_are_not_told(void **state)
 	assert_true(engine_space_close(engine, mailbox->space->space));
 }
 
-/* unexpected.h, U4. Ranks ask for more, as often as not in vain, and go. */
-static void shares__are_the_table_whoever_asks(void **state)
-{
-	enum { RANKS = 40, LEAST = 16, OPS = 3000, TRACES = 50 };
-	static _Atomic uint32_t shares[RANKS];
-	struct segment segment = {0};
-	uint64_t dice = 1;
-
-	(void)state;
-	for (unsigned trace = 0; trace < TRACES; trace++) {
-		const uint32_t table = (uint32_t)(random_next(&dice) % 50000);
-		struct space space = {.segment = &segment,
-			.kept_share = LEAST,
-			.ranks = RANKS,
-			.share_of = shares,
-			.spare = table};
-		uint64_t expected[RANKS], free = table;
-
-		for (uint32_t i = 0; i < RANKS; i++) {
-			shares[i] = LEAST;
-			expected[i] = LEAST;
-		}
-		for (unsigned op = 0; op < OPS; op++) {
-			const uint32_t rank = (uint32_t)(random_next(&dice) % RANKS);
-			const bool asks = random_next(&dice) % 2;
-			uint64_t more = expected[rank] < free / 2 ? expected[rank] : free / 2;
-
-			if (random_next(&dice) % 64 == 0) {
-				share_reset(&space, rank);
-				free += expected[rank] - LEAST;
-				expected[rank] = LEAST;
-				continue;
-			}
-			if (!asks || expected[rank] > free / ASKERS)
-				more = 0;
-			expected[rank] += more;
-			free -= more;
-			assert_int_equal(
-				share_answer(&space, rank, asks ? VALUE_SHORT : 0), expected[rank]);
-			assert_int_equal(space.spare, free);
-		}
-		assert_int_equal(share_answer(&space, RANKS, VALUE_SHORT), 0);
-		space.closing = true;
-		assert_int_equal(share_answer(&space, 0, VALUE_SHORT), 0);
-	}
-}
-
 int main(void)
 {
 #define TEST(function) cmocka_unit_test_setup_teardown(function, mailbox_setup, mailbox_teardown)
@@ -840,7 +793,6 @@ int main(void)
 		TEST(message__of_others_leaves_the_receive_alone),
 		TEST(message__without_memory_leaves_the_receive_alone),
 		TEST(receive__in_a_space_without_two_sided_messages_is_nothing),
-		cmocka_unit_test(shares__are_the_table_whoever_asks),
 		TEST(letter__is_a_copy_that_wants_no_answer),
 		TEST(letters__that_are_not_delivered_are_told_once),
 		TEST(fetches__of_a_silent_rank_leave_others_their_turn),

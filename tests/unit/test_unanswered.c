@@ -15,7 +15,7 @@ static bool credit_has_come(void *context)
 {
 	const struct peer *peer = context;
 
-	return peer->credited == 1;
+	return peer->credit->credited == 1;
 }
 
 /* M5. The receiver's program makes no call meanwhile. */
@@ -38,9 +38,9 @@ static void shares_that_are_used_up_grow_while_headers_are_left(void **state)
 	}
 	do {
 		messages_progress(ends[0]);
-		kept = ends[0]->peers[1].kept;
+		kept = peer_kept(&ends[0]->peers[1]);
 		assert_true(messages_now() - start < SECONDS);
-	} while (kept < ends[0]->peers[1].share || messages_flying(ends[0]) != 0);
+	} while (kept < ends[0]->peers[1].credit->share || messages_flying(ends[0]) != 0);
 	assert_true(kept >= SPARE / 2 && kept < LEAST + SPARE);
 	assert_int_equal(share_at(1, 1), LEAST);
 	for (unsigned i = 0; i < COUNT; i++) {
@@ -58,7 +58,7 @@ static void shares_that_are_used_up_grow_while_headers_are_left(void **state)
 	assert_true(messages_retire(ends[1], 0));
 	assert_true(messages_admit(ends[1], ids[0], &rank));
 	assert_int_equal(rank, 0);
-	assert_int_equal(ends[1]->peers[0].credited, 0);
+	assert_int_equal(ends[1]->peers[0].credit->credited, 0);
 	assert_int_equal(share_at(1, 0), LEAST);
 	assert_int_equal(interfaces[1].engine->spaces[1]->spare, SPARE);
 	teardown(state);
@@ -114,7 +114,7 @@ static void shares_grow_by_asking(void **state)
 	settle(nothing_pends, ends[0]);
 	settle(nothing_pends, ends[1]);
 	assert_int_equal(share_at(1, 0), SHARE_ENOUGH);
-	assert_int_equal(ends[0]->peers[1].share, SHARE_ENOUGH);
+	assert_int_equal(ends[0]->peers[1].credit->share, SHARE_ENOUGH);
 	assert_int_equal(share_at(1, 1), SHARE_FIRST);
 	assert_true(acks(0) < 10);
 	teardown(state);
@@ -147,8 +147,8 @@ static void a_short_message_needs_no_answer(void **state)
 	assert_int_equal(shown->moved, COPIED_MAX);
 	assert_int_equal(shown->data[COPIED_MAX - 1], 0);
 	messages_shown(ends[1], true);
-	assert_int_equal(ends[0]->peers[1].kept, 4);
-	assert_int_equal(ends[1]->peers[0].taken, 4);
+	assert_int_equal(peer_kept(&ends[0]->peers[1]), 4);
+	assert_int_equal(ends[1]->peers[0].credit->taken, 4);
 	teardown(state);
 }
 
@@ -191,7 +191,52 @@ static bool credit_is_known(void *context)
 	struct messages *const *both = context;
 
 	return messages_pending(both[1]) == 0 &&
-	       both[0]->peers[1].credited == both[1]->peers[0].told;
+	       both[0]->peers[1].credit->credited == both[1]->peers[0].told;
+}
+
+/* M5. End 0 sends much and makes no call any more; then end 1 sends to itself. */
+static void memory_of_a_peer_that_fell_silent_is_taken_back_for_another_one(void **state)
+{
+	enum { LEAST = 2, SPARE = 96, COUNT = 60 };
+	static struct letter out[COUNT], in[COUNT];
+	static unsigned sent[COUNT], got[COUNT];
+	uint64_t start = messages_now();
+	uint32_t had;
+
+	(void)state;
+	spare = SPARE;
+	ends_open_as(false, 4 << 20, 2 * LEAST, EAGER);
+	spare = 0;
+	for (unsigned i = 0; i < COUNT; i++) {
+		sent[i] = i;
+		post_send(&out[i], 0, 1, &sent[i], sizeof(sent[i]), false);
+	}
+	while (peer_kept(&ends[0]->peers[1]) < COUNT || messages_flying(ends[0]) != 0) {
+		messages_progress(ends[0]);
+		assert_true(messages_now() - start < SECONDS);
+	}
+	had = share_at(1, 0);
+	assert_true(had > COUNT && interfaces[1].engine->spaces[1]->spare < had / 2);
+	for (unsigned i = 0; i < COUNT; i++) {
+		post_receive(&in[i], 1, 1, 0, &got[i], sizeof(got[i]));
+		assert_int_equal(in[i].done, 1);
+		assert_int_equal(got[i], i);
+	}
+	for (unsigned i = 0; i < COUNT; i++)
+		send_as(&out[i], 1, 1,
+			&(const struct send_wish){
+				.bits = 1, .buffer = &sent[i], .length = sizeof(sent[i])});
+	while (share_at(1, 1) < had / 2) {
+		messages_progress(ends[1]);
+		assert_true(messages_now() - start < SECONDS);
+	}
+	assert_true(share_at(1, 0) <= had / 2);
+	for (unsigned i = 0; i < COUNT; i++) {
+		post_receive(&in[i], 1, 1, 0, &got[i], sizeof(got[i]));
+		letter_settle(&in[i]);
+		assert_int_equal(got[i], i);
+	}
+	teardown(state);
 }
 
 /* M12. A quarter of the share goes unanswered, and is credited whether it was kept or placed. */
@@ -209,16 +254,16 @@ static void messages_beyond_a_quarter_of_a_share_are_answered(void **state)
 		uint64_t left, credited, quiet;
 
 		settle(credit_is_known, ends);
-		credited = peer->credited;
+		credited = peer->credit->credited;
 		/* When it has heard of credit for the first time it asks for a larger share. */
-		left = SHARE / 4 - (peer->kept - peer->credited) - (peer->unanswered == 0);
+		left = SHARE / 4 - (peer_kept(peer) - peer->credit->credited) - peer->asks;
 		for (unsigned i = 0; round % 2 == 1 && i < SHARE; i++)
 			post_receive(&in[i], 1, i, 0, &got, 1);
 		for (unsigned i = 0; i < SHARE / 2; i++)
 			post_send(&out[i], 0, i, "", 1, false);
 		settle(nothing_flies, ends[0]);
 		/* More credit may come meanwhile, and lets one ask again. */
-		credited = peer->credited - credited;
+		credited = peer->credit->credited - credited;
 		quiet = SHARE / 2 - (acks(0) - before);
 		assert_true(left > 0 && quiet >= left - (credited != 0));
 		assert_true(quiet <= left + credited);
@@ -257,7 +302,7 @@ static void a_program_that_only_sends_hears_of_credit(void **state)
 		}
 	}
 	/* The message that asks for a larger share is answered, which is its credit. */
-	assert_int_equal(ends[1]->peers[0].taken, ROUNDS * COUNT - 1);
+	assert_int_equal(ends[1]->peers[0].credit->taken, ROUNDS * COUNT - 1);
 	assert_int_equal(ends[1]->peers[0].told, (ROUNDS - 1) * COUNT);
 	assert_int_equal(acks(0), 1);
 	teardown(state);
@@ -301,7 +346,7 @@ static void letters_to_a_peer_that_takes_none_leave_room_for_others(void **state
 	peer = &ends[0]->peers[1];
 	for (unsigned i = 0; i < UNANSWERED_MAX; i++) {
 		post_send(&out[i], 0, 1, "letter", 7, false);
-		peer->credited = peer->kept;
+		peer_credit(peer);
 	}
 	assert_true(letters_under_way(ends[0]) <= UNANSWERED_MAX / 2);
 	send_as(&other, 0, 0, &(const struct send_wish){.bits = 1, .buffer = "one", .length = 4});
@@ -321,6 +366,7 @@ int main(void)
 		CASE(a_peer_stays_until_its_short_messages_have_ended),
 		CASE_OPEN(shares_grow_by_asking),
 		CASE_OPEN(shares_that_are_used_up_grow_while_headers_are_left),
+		CASE_OPEN(memory_of_a_peer_that_fell_silent_is_taken_back_for_another_one),
 		CASE_OPEN(a_short_message_needs_no_answer),
 		CASE_OPEN(a_message_that_is_not_copied_is_answered),
 		CASE_OPEN(messages_beyond_a_quarter_of_a_share_are_answered),

@@ -1,0 +1,439 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* test_credit.c - headers that ranks may use at a receiver: how they grow, are taken back from a
+ * rank that has fallen silent, and what a liar's words do, at both ends.
+ *
+ * Covers: lib/engine/credit.c.
+ */
+#include <string.h>
+
+#include <base/random.h>
+#include <engine/credit.h>
+#include <engine/fetch.h>
+
+#include "fake_transport.h"
+#include "rig.h"
+
+#define LEAST 4 /* headers of a rank */
+#define SPARE 96
+#define TABLE (2 * LEAST + SPARE)
+
+/* Rank 0 is this process, and rank 1 is RIG_PEER. */
+struct ends {
+	struct fake_target *target;
+	struct rig *rig;
+	struct space *space;
+	_Atomic uint32_t selves[RIG_RANKS];
+	struct credit credits[RIG_RANKS];
+};
+
+static const struct process map[] = {RIG_SELF, RIG_PEER};
+
+static int ends_setup(void **state)
+{
+	struct ends *ends = calloc(1, sizeof(*ends));
+	struct command set = {.kind = COMMAND_MAP};
+	uint64_t queue;
+	void *target;
+
+	assert_non_null(ends);
+	assert_int_equal(fake_target_setup(&target), 0);
+	ends->target = target;
+	for (uint32_t i = 0; i < RIG_RANKS; i++) {
+		ends->selves[i] = i;
+		credit_set(&ends->credits[i], LEAST);
+	}
+	ends->rig =
+		rig_letters(ends->target->rig, LEAST, SPARE, ends->selves, ends->credits, &queue);
+	ends->space = ends->target->rig->engine->spaces[ends->rig->space];
+	set.object.index = RIG_RANKS;
+	set.object.other = (uintptr_t)map;
+	assert_int_equal(rig_ask(ends->rig, &set), ANSWER_OK);
+	*state = ends;
+	return 0;
+}
+
+static int ends_teardown(void **state)
+{
+	struct ends *ends = *state;
+	void *target = ends->target;
+
+	rig_stop(ends->target->rig);
+	rig_space_free(ends->rig);
+	fake_target_teardown(&target);
+	free(ends);
+	return 0;
+}
+
+static struct message_header word_of_rank(const struct ends *ends, uint32_t rank, uint64_t value)
+{
+	return (struct message_header){
+		.kind = MESSAGE_STORE,
+		.space = (uint8_t)ends->rig->space,
+		.uid = RIG_UID,
+		.portal = FETCH_PORTAL,
+		.cookie = rank,
+		.match_bits = BITS_TOLD,
+		.value = value,
+	};
+}
+
+static void hear(const struct ends *ends, uint32_t rank, unsigned kind, uint64_t number)
+{
+	const struct message_header word = word_of_rank(ends, rank, word_make(kind, number));
+
+	fake_deliver(map[rank], &word, NULL, 0);
+}
+
+/* The next word that was sent. Returns false if there is none. */
+static bool word_next(const struct ends *ends, struct message_header *header, uint32_t *rank)
+{
+	struct fake_sent *sent;
+
+	engine_poll(ends->target->rig->engine);
+	while ((sent = fake_next())) {
+		*header = sent->header;
+		*rank = sent->to.nid == RIG_PEER.nid;
+		fake_finish(sent, TRANSPORT_OK);
+		if (header->match_bits == BITS_TOLD)
+			return true;
+	}
+	return false;
+}
+
+static void expect_word(const struct ends *ends, uint32_t to, unsigned kind, uint64_t number)
+{
+	struct message_header header;
+	uint32_t rank;
+
+	assert_true(word_next(ends, &header, &rank));
+	assert_int_equal(rank, to);
+	assert_int_equal(header.kind, MESSAGE_STORE);
+	assert_int_equal(header.uid, RIG_UID);
+	assert_int_equal(header.portal, FETCH_PORTAL);
+	assert_int_equal(header.cookie, to);
+	assert_int_equal(header.operation, 0);
+	assert_int_equal(header.value, word_make(kind, number));
+}
+
+static void expect_silence(const struct ends *ends)
+{
+	struct message_header header;
+	uint32_t rank;
+
+	assert_false(word_next(ends, &header, &rank));
+}
+
+/* All shares and what is in none are the table; no rank has more than its share. */
+static void table_check(const struct ends *ends)
+{
+	uint64_t all = ends->space->spare;
+
+	for (uint32_t i = 0; i < RIG_RANKS; i++) {
+		all += share_now(ends->space, i);
+		assert_true(ends->space->kept_of[i] <= share_now(ends->space, i));
+		assert_true(share_now(ends->space, i) >= LEAST);
+	}
+	assert_int_equal(all, TABLE);
+}
+
+/* A rank sends all that it can, which is kept, and is received if `received`. Returns its share. */
+static uint32_t burst(const struct ends *ends, uint32_t rank, bool received)
+{
+	while (ends->space->kept_of[rank] < share_now(ends->space, rank))
+		share_keep(ends->space, rank);
+	table_check(ends);
+	if (received)
+		ends->space->kept_of[rank] = 0;
+	return share_now(ends->space, rank);
+}
+
+static void memory__comes_back_from_a_rank_that_burst_and_fell_silent(void **state)
+{
+	struct ends *ends = *state;
+	const uint32_t had = burst(ends, 0, true);
+	uint32_t asked = had / 2, all;
+
+	assert_true(had > SPARE / 2);
+	expect_silence(ends);
+	for (unsigned round = 0; round < 4; round++) {
+		const uint32_t before = share_now(ends->space, 1);
+
+		/* Nothing is free before the answer; then the rank that waits gets some. */
+		all = burst(ends, 1, false);
+		if (round == 0)
+			assert_true(all < had / 2);
+		if (all >= had / 2)
+			break;
+		expect_word(ends, 0, WORD_TAKE, asked);
+		assert_int_equal(share_now(ends->space, 0), 2 * asked > had ? 2 * asked : had);
+		hear(ends, 0, WORD_GIVEN, asked);
+		table_check(ends);
+		assert_int_equal(share_now(ends->space, 0), asked);
+		assert_true(share_now(ends->space, 1) > before);
+		expect_word(ends, 1, WORD_SHARE, share_now(ends->space, 1));
+	}
+	assert_true(share_now(ends->space, 1) >= had / 2);
+}
+
+static void memory__is_not_taken_from_others_by_a_rank_that_has_its_part(void **state)
+{
+	enum { ROUNDS = 100 };
+	struct ends *ends = *state;
+	const struct sharer *silent = &ends->space->sharers[1];
+
+	burst(ends, 1, true);
+	expect_silence(ends);
+	for (unsigned round = 0; round < ROUNDS; round++) {
+		burst(ends, 0, true);
+		if (silent->asked != 0)
+			hear(ends, 1, WORD_GIVEN, silent->asked);
+		table_check(ends);
+	}
+	assert_int_equal(silent->asked, 0);
+	assert_true(share_now(ends->space, 0) >= TABLE / 2);
+	assert_true(share_now(ends->space, 1) > TABLE / 8);
+}
+
+static void memory__that_is_said_to_be_given_back_is_no_more_than_was_asked_for(void **state)
+{
+	struct ends *ends = *state;
+	const uint32_t had = burst(ends, 0, false);
+
+	hear(ends, 0, WORD_GIVEN, 0); /* nobody has asked */
+	assert_int_equal(share_now(ends->space, 0), had);
+	ends->space->kept_of[0] = had - 3;
+	burst(ends, 1, false);
+	expect_word(ends, 0, WORD_TAKE, had / 2);
+	hear(ends, 0, WORD_GIVEN, UINT32_MAX);
+	assert_int_equal(share_now(ends->space, 0), had);
+	hear(ends, 0, WORD_GIVEN, 1); /* less than is kept */
+	assert_int_equal(share_now(ends->space, 0), had - 3);
+	table_check(ends);
+	ends->space->kept_of[0] = 0;
+	hear(ends, 0, WORD_GIVEN, 1); /* less than is wanted */
+	assert_int_equal(share_now(ends->space, 0), LEAST);
+	table_check(ends);
+	/* Its answers say nothing of a share that is taken back, and then again. */
+	ends->space->sharers[0].asked = 5;
+	assert_int_equal(share_answer(ends->space, 0, VALUE_SHORT), 0);
+	ends->space->sharers[0].asked = 0;
+	assert_int_equal(share_answer(ends->space, 0, 0), UINT64_C(1) << 32 | LEAST);
+}
+
+/* C4. What was taken, and was not worth a word while the share was larger. */
+static void messages__that_were_taken_are_told_with_a_smaller_share(void **state)
+{
+	struct ends *ends = *state;
+	const uint32_t had = burst(ends, 0, true);
+
+	burst(ends, 1, false);
+	expect_word(ends, 0, WORD_TAKE, had / 2);
+	ends->credits[0].taken = 5;
+	hear(ends, 0, WORD_GIVEN, had / 2);
+	expect_word(ends, 0, WORD_CREDIT, 5);
+}
+
+static void share__goes_as_far_as_what_is_in_use_and_then_further(void **state)
+{
+	struct ends *ends = *state;
+	struct credit *credit = &ends->credits[1];
+
+	credit_set(credit, 64);
+	credit->sent = 60;
+	hear(ends, 1, WORD_TAKE, 5);
+	expect_silence(ends); /* too little for a word */
+	hear(ends, 1, WORD_CREDIT, 50);
+	expect_word(ends, 1, WORD_GIVEN, 11);
+	assert_int_equal(credit->share, 11);
+	assert_int_equal(credit->quiet, 0);
+	hear(ends, 1, WORD_CREDIT, 58);
+	expect_word(ends, 1, WORD_GIVEN, 5);
+	hear(ends, 1, WORD_CREDIT, 59);
+	expect_silence(ends); /* all that was wanted */
+	assert_int_equal(credit->freed, 59);
+	hear(ends, 1, WORD_TAKE, 0);
+	expect_word(ends, 1, WORD_GIVEN, 2);
+	credit_answered(ends->space, &(const struct outcome){.peer = 1}); /* it was placed */
+	expect_word(ends, 1, WORD_GIVEN, 1);
+	assert_int_equal(credit->freed, 60);
+	hear(ends, 1, WORD_TAKE, 200); /* more than there is */
+	expect_word(ends, 1, WORD_GIVEN, 1);
+}
+
+static void words__of_a_liar_are_not_believed(void **state)
+{
+	struct ends *ends = *state;
+	struct credit *credit = &ends->credits[1];
+	struct message_header word = word_of_rank(ends, 1, word_make(WORD_SHARE, 9));
+	struct outcome answer = {.peer = 1, .tier = 1};
+
+	credit->sent = 3;
+	/* Of another process, or user, and of no such rank. */
+	fake_deliver(RIG_SELF, &word, NULL, 0);
+	word.uid++;
+	fake_deliver(RIG_PEER, &word, NULL, 0);
+	word.uid--;
+	word.cookie = RIG_RANKS;
+	fake_deliver(RIG_PEER, &word, NULL, 0);
+	assert_int_equal(credit->share, LEAST);
+	hear(ends, 1, WORD_CREDIT, 4); /* it was sent three */
+	assert_int_equal(credit->freed, 0);
+	hear(ends, 1, WORD_CREDIT, 2);
+	hear(ends, 1, WORD_CREDIT, 1);
+	assert_int_equal(credit->freed, 2);
+	/* Nobody has so many headers. */
+	hear(ends, 1, WORD_SHARE, UINT32_MAX);
+	hear(ends, 1, WORD_SHARE, LEAST + SPARE_MOST + 1);
+	answer.offset = UINT32_MAX;
+	credit_answered(ends->space, &answer);
+	answer.offset = LEAST + SPARE_MOST + 1;
+	credit_answered(ends->space, &answer);
+	assert_int_equal(credit->share, LEAST);
+	answer.offset = 50;
+	answer.verdict = TIER_DROPPED;
+	credit_answered(ends->space, &answer);
+	answer.verdict = TIER_OK;
+	answer.peer = RIG_RANKS;
+	credit_answered(ends->space, &answer);
+	assert_int_equal(credit->share, LEAST);
+	answer.peer = 1;
+	credit_answered(ends->space, &answer);
+	assert_int_equal(credit->share, 50);
+	assert_int_equal(credit->quiet, 12);
+	hear(ends, 1, WORD_SHARE, LEAST + SPARE_MOST);
+	assert_int_equal(credit->share, LEAST + SPARE_MOST);
+	hear(ends, 1, WORD_SHARE, LEAST); /* it does not become smaller so */
+	assert_int_equal(credit->share, LEAST + SPARE_MOST);
+}
+
+/* What is on its way from this process to itself: a message, or a word. */
+struct under_way {
+	bool message;
+	uint64_t value;
+};
+
+/* Rank 0 is a sender and its receiver, in one engine; rank 1 is short of memory now and then. */
+static void shares__are_kept_to_by_a_sender_that_gives_back_whatever_comes_when(void **state)
+{
+	enum { OPS = 100000, PHASE = 200, ROOM = 4096 };
+	struct ends *ends = *state;
+	struct space *space = ends->space;
+	struct credit *credit = &ends->credits[0];
+	static struct under_way line[ROOM];
+	unsigned first = 0, last = 0, given = 0;
+	struct message_header header;
+	uint64_t dice = 1;
+	uint32_t rank;
+
+	for (unsigned op = 0; op < OPS; op++) {
+		const uint64_t what = random_next(&dice) % 16;
+		const bool bursts = op / PHASE % 2 == 0; /* else rank 1 does */
+
+		if (what < 6 && (bursts || what == 0) &&
+			credit->sent - credit->freed < credit->share) {
+			credit->sent++;
+			line[last++ % ROOM] = (struct under_way){.message = true};
+		} else if (what < 9 && first != last) {
+			const struct under_way *next = &line[first++ % ROOM];
+
+			if (next->message) {
+				assert_true(space->kept_of[0] < share_now(space, 0));
+				share_keep(space, 0);
+				/* As if the message had been answered. */
+				line[last++ % ROOM] = (struct under_way){
+					.value = word_make(WORD_SHARE,
+						(uint32_t)share_answer(
+							space, 0, op % 3 == 0 ? VALUE_SHORT : 0))};
+			} else {
+				given += word_kind(next->value) == WORD_GIVEN;
+				header = word_of_rank(ends, 0, next->value);
+				credit_word(space, RIG_SELF, &header);
+			}
+		} else if (what < 12 && !bursts && space->kept_of[0] > 0) {
+			space->kept_of[0]--;
+			credit->taken++;
+			if (random_next(&dice) % 4 == 0)
+				line[last++ % ROOM] = (struct under_way){
+					.value = word_make(WORD_CREDIT, credit->taken)};
+		} else if (what < 14 && !bursts && space->kept_of[1] < share_now(space, 1)) {
+			share_keep(space, 1);
+		} else if (what == 14 && bursts) {
+			space->kept_of[1] = 0;
+		} else if (space->sharers[1].asked != 0) {
+			header = word_of_rank(
+				ends, 1, word_make(WORD_GIVEN, space->sharers[1].asked));
+			credit_word(space, RIG_PEER, &header);
+		}
+		while (word_next(ends, &header, &rank))
+			if (rank == 0)
+				line[last++ % ROOM] = (struct under_way){.value = header.value};
+		assert_true(last - first < ROOM);
+		table_check(ends);
+		assert_true(credit->share <= share_now(space, 0));
+	}
+	assert_true(given > OPS / PHASE / 8);
+}
+
+/* unexpected.h, U4. Ranks ask for more, as often as not in vain, and go. */
+static void shares__are_the_table_whoever_asks(void **state)
+{
+	enum { RANKS = 40, OPS = 3000, TRACES = 50 };
+	static _Atomic uint32_t shares[RANKS];
+	struct segment segment = {0};
+	uint64_t dice = 1;
+
+	(void)state;
+	for (unsigned trace = 0; trace < TRACES; trace++) {
+		const uint32_t table = (uint32_t)(random_next(&dice) % 50000);
+		struct space space = {.segment = &segment,
+			.kept_share = LEAST,
+			.ranks = RANKS,
+			.share_of = shares};
+		uint64_t expected[RANKS], free = table;
+
+		segment.limits.unexpected = RANKS * LEAST + table;
+		assert_true(credit_open(&space));
+		for (uint32_t i = 0; i < RANKS; i++)
+			expected[i] = LEAST;
+		for (unsigned op = 0; op < OPS; op++) {
+			const uint32_t rank = (uint32_t)(random_next(&dice) % RANKS);
+			const bool asks = random_next(&dice) % 2;
+			uint64_t more = expected[rank] < free / 2 ? expected[rank] : free / 2;
+
+			if (random_next(&dice) % 64 == 0) {
+				share_reset(&space, rank);
+				free += expected[rank] - LEAST;
+				expected[rank] = LEAST;
+				continue;
+			}
+			if (!asks || expected[rank] > free / ASKERS)
+				more = 0;
+			expected[rank] += more;
+			free -= more;
+			assert_int_equal(
+				share_answer(&space, rank, asks ? VALUE_SHORT : 0), expected[rank]);
+			assert_int_equal(space.spare, free);
+		}
+		assert_int_equal(share_answer(&space, RANKS, VALUE_SHORT), 0);
+		space.closing = true;
+		assert_int_equal(share_answer(&space, 0, VALUE_SHORT), 0);
+		credit_close(&space);
+	}
+}
+
+int main(void)
+{
+#define TEST(function) cmocka_unit_test_setup_teardown(function, ends_setup, ends_teardown)
+	const struct CMUnitTest tests[] = {
+		TEST(memory__comes_back_from_a_rank_that_burst_and_fell_silent),
+		TEST(memory__is_not_taken_from_others_by_a_rank_that_has_its_part),
+		TEST(memory__that_is_said_to_be_given_back_is_no_more_than_was_asked_for),
+		TEST(messages__that_were_taken_are_told_with_a_smaller_share),
+		TEST(share__goes_as_far_as_what_is_in_use_and_then_further),
+		TEST(words__of_a_liar_are_not_believed),
+		TEST(shares__are_kept_to_by_a_sender_that_gives_back_whatever_comes_when),
+		cmocka_unit_test(shares__are_the_table_whoever_asks),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
