@@ -15,6 +15,7 @@
 #define ENTRIES_MAX 4096u  /* of a portal */
 #define IDLE_MAX    20000u /* times that the baton is passed, while nothing happens */
 #define KEYS_MAX    64u
+#define UID         1000u /* of all ranks */
 #define TEXT_ROOM   1024u
 
 struct queue {
@@ -463,6 +464,13 @@ int PtlGetPhysId(ptl_handle_ni_t ni_handle, ptl_process_t *id)
 	return PTL_OK;
 }
 
+int PtlGetUid(ptl_handle_ni_t ni_handle, ptl_uid_t *uid)
+{
+	(void)ni_handle;
+	*uid = UID;
+	return PTL_OK;
+}
+
 int PtlSetMap(ptl_handle_ni_t ni_handle, ptl_size_t map_size, const ptl_process_t *mapping)
 {
 	(void)ni_handle, (void)map_size, (void)mapping;
@@ -520,6 +528,8 @@ int PtlMEAppend(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index, const ptl_me
 	(void)ptl_list;
 	if (portal->count == ENTRIES_MAX)
 		fake_fail("the fake has room for %u entries", ENTRIES_MAX);
+	if (me->uid != UID)
+		fake_fail("rank %u appends an entry that is not for its user alone", ni_handle);
 	for (unsigned i = 0; me->options & PTL_ME_MANAGE_LOCAL && i < portal->count; i++)
 		if (portal->entries[i].me.start == me->start &&
 			(portal->entries[i].linked || portal->entries[i].open > 0))
