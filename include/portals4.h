@@ -640,7 +640,7 @@ PTL_API int PtlCTPoll(const ptl_handle_ct_t *ct_handles, const ptl_size_t *tests
 PTL_API int PtlCTSet(ptl_handle_ct_t ct_handle, ptl_ct_event_t new_ct);
 
 /* 9. Adds to one of the numbers of a counter. The new number is visible when the call returns.
- *   increment  what is added; one of its two numbers must be 0
+ *   increment  the numbers to add; one of the two must be 0
  * Returns
  *   PTL_ARG_INVALID  ct_handle is bad, or neither number of increment is 0. */
 PTL_API int PtlCTInc(ptl_handle_ct_t ct_handle, ptl_ct_event_t increment);

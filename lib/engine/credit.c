@@ -259,7 +259,7 @@ static int64_t credit_used(struct credit *credit)
 			 atomic_load_explicit(&credit->freed, memory_order_relaxed));
 }
 
-/* What is left in a share of which some is wanted back: C4. */
+/* The share of a rank that wants some of it back: C4. */
 static uint64_t credit_left(struct credit *credit)
 {
 	const int64_t used = credit_used(credit);
@@ -267,7 +267,7 @@ static uint64_t credit_left(struct credit *credit)
 	return used < (int64_t)credit->wanted ? credit->wanted : (uint64_t)used + 1;
 }
 
-/* C3. Gives back what is not in use, if it is worth a word. */
+/* C3. Gives back the unused headers of a share, if they are worth a word. */
 static void credit_give(struct space *space, uint32_t rank)
 {
 	struct credit *credit = &space->credits[rank];
