@@ -54,6 +54,7 @@ struct line {
 	uint32_t head; /* free-running, as the tail */
 	uint32_t tail;
 	uint64_t random;
+	uint64_t decided; /* frames */
 	uint64_t count[FAULT_KINDS];
 };
 
@@ -130,6 +131,7 @@ static void fault_decide(
 {
 	bool hit[FAULT_KINDS];
 	uint64_t where, due;
+	line->decided++;
 	for (int kind = 0; kind < FAULT_KINDS; kind++) {
 		hit[kind] = random_next(&line->random) >> 11 < fault->plan.chance[kind];
 		line->count[kind] += hit[kind];
@@ -315,10 +317,10 @@ static void fault_close(struct port *port)
 		for (; line->head != line->tail; line->head++)
 			rte_pktmbuf_free(line->frames[line->head % LINE_FRAMES]);
 		if (fault->plan.sides[side])
-			log_info("%s: of the frames %s, PTL_FAULT dropped %" PRIu64
+			log_info("%s: of %" PRIu64 " frames %s, PTL_FAULT dropped %" PRIu64
 				 ", duplicated %" PRIu64 ", reordered %" PRIu64
 				 ", corrupted %" PRIu64,
-				port->name, names[side], line->count[FAULT_DROP],
+				port->name, line->decided, names[side], line->count[FAULT_DROP],
 				line->count[FAULT_DUPLICATE], line->count[FAULT_REORDER],
 				line->count[FAULT_CORRUPT]);
 	}
