@@ -33,7 +33,7 @@ static void visitor_end(void *argument)
 
 	visitor_self = NULL;
 	visitor->entered = false;
-	visitor_forget(visitor);
+	epoch_end(); /* V4: for the record's next thread */
 	atomic_store_explicit(&visitor->taken, false, memory_order_release);
 }
 

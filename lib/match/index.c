@@ -203,6 +203,7 @@ struct match_index *index_create(const struct match_table *table, const struct m
 	if (!index)
 		return NULL;
 	index->residue = MATCH_NONE;
+	order_compact(table, list);
 	for (uint32_t i = list->head; i != MATCH_NONE; i = match_entry(table, i)->next)
 		index_add(table, index, i);
 	return index;

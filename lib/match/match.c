@@ -34,7 +34,8 @@ static void list_link(const struct match_table *table, struct match_list *list, 
 
 	entry->any = (uint8_t)((entry->nid == MATCH_ANY ? MATCH_ANY_NID : 0) |
 			       (entry->pid == MATCH_ANY ? MATCH_ANY_PID : 0));
-	order_label(table, list, i, previous, next);
+	if (list->index)
+		order_label(table, list, i, previous, next);
 	entry->previous = previous;
 	entry->next = next;
 	if (previous == MATCH_NONE)

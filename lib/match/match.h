@@ -9,7 +9,8 @@
  * match the key. Whether the entry's memory accepts is the caller's to decide; if not it asks for
  * the next one.
  *
- * I1. Of two entries of a list it is known without a walk which comes first (order.h).
+ * I1. Of two entries of a list with an index it is known without a walk which comes first
+ *     (order.h).
  * I2. Insertion next to a given entry and removal take about as long in a long list as in a short
  *     one: the index grows a part at a time, and an insertion renumbers few entries on average. But
  *     an entry that is far from its like and from both ends, in a list with many of its like, must

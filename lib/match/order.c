@@ -57,8 +57,7 @@ static void order_spread(const struct match_table *table, uint32_t left, uint32_
 	}
 }
 
-/* O1: the labels of a list have come to span too much. */
-static void order_compact(const struct match_table *table, const struct match_list *list)
+void order_compact(const struct match_table *table, const struct match_list *list)
 {
 	uint64_t label = 0;
 

@@ -72,8 +72,7 @@ static void receive_catch_up(struct messages *messages)
 
 static void receive_begin(struct messages *messages, struct transfer *message)
 {
-	if (front_visit(messages->options.front, &messages->visit, messages->handle,
-		    HANDLE_INTERFACE, -1) != 0)
+	if (!messages_visit(messages))
 		return;
 	shown_begin(messages, message);
 	if (receive_may_match(messages))
@@ -147,8 +146,7 @@ bool messages_cancel(struct messages *messages, struct transfer *message)
 		link_remove(&message->link);
 		return true;
 	}
-	if (front_visit(messages->options.front, &messages->visit, messages->handle,
-		    HANDLE_INTERFACE, -1) != 0)
+	if (!messages_visit(messages))
 		return false;
 	taken_back = receive_withdraw(messages, message);
 	messages->posted -= taken_back;
@@ -175,9 +173,7 @@ bool messages_abandon(struct messages *messages, struct transfer *message)
 {
 	bool given_up;
 
-	if ((message->kind == ITEM_RECEIVE && !message->acknowledged) ||
-		front_visit(messages->options.front, &messages->visit, messages->handle,
-			HANDLE_INTERFACE, -1) != 0)
+	if ((message->kind == ITEM_RECEIVE && !message->acknowledged) || !messages_visit(messages))
 		return false;
 	given_up = message->kind == ITEM_SEND ? send_abandon(messages, message)
 					      : receive_abandon(messages, message);
@@ -340,8 +336,7 @@ static bool kept_find(
 {
 	struct probe probe = {.kind = ITEM_PROBE};
 
-	if (front_visit(messages->options.front, &messages->visit, messages->handle,
-		    HANDLE_INTERFACE, -1) != 0)
+	if (!messages_visit(messages))
 		return false;
 	kept_search(messages, &probe, wish, TIER_BIT(TIER_SEARCH), false);
 	/* The event was logged before the answer. What arrives behind that is for the next

@@ -21,7 +21,17 @@ uint64_t messages_now(void)
 	return library_now();
 }
 
-/* --- entries and calls */
+/* --- visits, entries and calls */
+
+bool messages_visit_first(struct messages *messages)
+{
+	const uint64_t now = epoch_now(); /* before the interface is found open */
+	const bool open = front_visit(messages->options.front, &messages->visit, messages->handle,
+				  HANDLE_INTERFACE, -1) == 0;
+
+	messages->epoch = open ? now : EPOCH_NEVER;
+	return open;
+}
 
 bool entry_append(struct messages *messages, const struct entry_wish *wish, uint32_t *index,
 	uint32_t *generation)
@@ -356,9 +366,7 @@ void messages_ask(struct messages *messages, uint32_t index)
 {
 	struct peer *peer = &messages->peers[index];
 
-	if (!peer->joined || peer->failed || peer->alive.busy ||
-		front_visit(messages->options.front, &messages->visit, messages->handle,
-			HANDLE_INTERFACE, -1) != 0)
+	if (!peer->joined || peer->failed || peer->alive.busy || !messages_visit(messages))
 		return;
 	peer->alive.busy = true;
 	word_post(messages, &peer->alive, WORD_ALIVE, 0);
@@ -367,8 +375,7 @@ void messages_ask(struct messages *messages, uint32_t index)
 
 void messages_tell(struct messages *messages, uint32_t peer, uint64_t word)
 {
-	if (front_visit(messages->options.front, &messages->visit, messages->handle,
-		    HANDLE_INTERFACE, -1) != 0)
+	if (!messages_visit(messages))
 		return;
 	messages->user_word.peer = peer;
 	word_post(messages, &messages->user_word, WORD_USER, word);
@@ -644,13 +651,11 @@ unsigned messages_progress(struct messages *messages)
 {
 	unsigned count;
 
-	if (front_visit(messages->options.front, &messages->visit, messages->handle,
-		    HANDLE_INTERFACE, -1) != 0)
+	if (!messages_visit(messages))
 		return 0;
-	count = events_run(messages);
-	if (count == 0 && messages->visit.interface->inlined && interface_drive() != 0)
-		count = events_run(messages);
-	count += arrivals_look(messages);
+	if (messages->visit.interface->inlined && !messages_has_news(messages))
+		(void)interface_drive();
+	count = events_run(messages) + arrivals_look(messages);
 	visit_leave(&messages->visit);
 	return count;
 }
@@ -681,8 +686,7 @@ bool messages_wait(
 
 	if (look && look(context))
 		return true;
-	if (front_visit(messages->options.front, &messages->visit, messages->handle,
-		    HANDLE_INTERFACE, -1) != 0)
+	if (!messages_visit(messages))
 		return false;
 	told = look || messages->visit.interface->inlined;
 	do {
@@ -877,8 +881,7 @@ static enum answer space_open(struct messages *messages)
 
 	if (answer != ANSWER_OK)
 		return answer;
-	if (front_visit(options->front, &messages->visit, messages->handle, HANDLE_INTERFACE, -1) !=
-		0)
+	if (!messages_visit(messages))
 		return ANSWER_FAILED;
 	answer = space_furnish(messages);
 	visit_leave(&messages->visit);

@@ -286,9 +286,7 @@ bool messages_inject(struct messages *messages, uint32_t peer, const struct send
 	bool spent;
 
 	if (to->failed || to->blocked || !to->joined || !flight_has_place(messages, to) ||
-		needs_answer(messages, peer, wish) ||
-		front_visit(messages->options.front, &messages->visit, messages->handle,
-			HANDLE_INTERFACE, -1) != 0)
+		needs_answer(messages, peer, wish) || !messages_visit(messages))
 		return false;
 	spent = credit_spend(to->credit);
 	if (spent) {
@@ -428,8 +426,7 @@ static void send_begin(struct messages *messages, struct transfer *message)
 		messages_finish(messages, message, TRANSFER_FAILED);
 		return;
 	}
-	if (front_visit(messages->options.front, &messages->visit, messages->handle,
-		    HANDLE_INTERFACE, -1) != 0)
+	if (!messages_visit(messages))
 		return;
 	credit_look(messages, to);
 	if (to->failed || to->blocked || !send_start(messages, message)) {

@@ -90,9 +90,7 @@ bool messages_admit(struct messages *messages, struct process process, uint32_t 
 	struct peer *again = messages->retired;
 	bool admitted;
 
-	if ((messages->known == messages->options.count && !again) ||
-		front_visit(messages->options.front, &messages->visit, messages->handle,
-			HANDLE_INTERFACE, -1) != 0)
+	if ((messages->known == messages->options.count && !again) || !messages_visit(messages))
 		return false;
 	chunks_retire(messages);
 	*peer = messages->known;
@@ -129,9 +127,7 @@ bool messages_retire(struct messages *messages, uint32_t index)
 
 	if (!peer->dismissed)
 		messages_dismiss(messages, index);
-	if (!peer->dismissed || peer->retired ||
-		front_visit(messages->options.front, &messages->visit, messages->handle,
-			HANDLE_INTERFACE, -1) != 0)
+	if (!peer->dismissed || peer->retired || !messages_visit(messages))
 		return false;
 	chunks_retire(messages);
 	if (rank_ended(messages, index) && sends_ended(peer) && receives_ended(messages, index) &&
@@ -153,8 +149,7 @@ void messages_join(struct messages *messages, uint32_t index, uint32_t self)
 	peer->self = self;
 	peer->joined = true;
 	atomic_store_explicit(&messages->selves[index], self, memory_order_relaxed);
-	if (front_visit(messages->options.front, &messages->visit, messages->handle,
-		    HANDLE_INTERFACE, -1) != 0)
+	if (!messages_visit(messages))
 		return;
 	command.object.index = index;
 	submission_post(&messages->visit.interface->submission, &command);
@@ -169,8 +164,7 @@ void messages_dismiss(struct messages *messages, uint32_t index)
 	struct receive_wish all = {.peer = index, .ignore = UINT64_MAX};
 	struct peer *peer = &messages->peers[index];
 
-	if (front_visit(messages->options.front, &messages->visit, messages->handle,
-		    HANDLE_INTERFACE, -1) != 0)
+	if (!messages_visit(messages))
 		return;
 	/* Without memory the peer is only deaf, and keeps its number. */
 	peer->dismissed = peer_shut_out(messages, index) || peer->dismissed;
@@ -199,8 +193,7 @@ bool messages_greet(struct messages *messages, struct greeting *greeting)
 		.user = item_name(greeting), .message = MESSAGE_STORE, .want = WANT_EVENT};
 
 	greeting->kind = ITEM_GREETING;
-	if (front_visit(messages->options.front, &messages->visit, messages->handle,
-		    HANDLE_INTERFACE, -1) != 0)
+	if (!messages_visit(messages))
 		return false;
 	messages->pending++;
 	move_post(messages, &move, &line);

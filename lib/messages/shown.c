@@ -301,8 +301,7 @@ struct unexpected *messages_show(struct messages *messages, uint64_t least)
 
 	if (messages->show == SHOW_SHOWN ||
 		(messages->show == SHOW_NOTHING && shown_is_full(messages)) ||
-		front_visit(messages->options.front, &messages->visit, messages->handle,
-			HANDLE_INTERFACE, -1) != 0)
+		!messages_visit(messages))
 		return NULL;
 	if (messages->show == SHOW_NOTHING && unseen(messages))
 		show_ask(messages, least);
@@ -351,8 +350,7 @@ void messages_shown(struct messages *messages, bool received)
 {
 	struct unexpected *shown = messages->showing;
 
-	if (front_visit(messages->options.front, &messages->visit, messages->handle,
-		    HANDLE_INTERFACE, -1) != 0)
+	if (!messages_visit(messages))
 		return;
 	messages->showing = NULL;
 	messages->show = SHOW_NOTHING;

@@ -145,7 +145,8 @@ struct news {
 struct messages {
 	struct messages_options options;
 	uint64_t handle;         /* of the interface */
-	struct visit visit;      /* that is going on */
+	struct visit visit;      /* that is going on, or was the last */
+	uint64_t epoch;          /* when its interface was found open; EPOCH_NEVER: it was not */
 	struct queue_view queue; /* for all events */
 	uint64_t queue_handle;
 	uint32_t region; /* all memory, to send from and fetch into */
@@ -233,6 +234,21 @@ struct entry_wish {
 };
 
 /* messages.c */
+/* messages_visit() where the last visit says nothing of this one. */
+bool messages_visit_first(struct messages *messages);
+/* Begins a visit, which visit_leave() ends. Returns false if the space is closed. Mostly the last
+ * visit was this thread's, and in this epoch (visitor.h, V4). */
+static inline bool messages_visit(struct messages *messages)
+{
+	struct visitor *self = visitor_self;
+
+	if (!self || self != messages->visit.visitor)
+		return messages_visit_first(messages);
+	visitor_enter(self, handle_interface(messages->handle) + 1);
+	return __builtin_expect(epoch_now() == messages->epoch, 1) ||
+	       messages_visit_first(messages);
+}
+
 /* Returns false without an index. */
 bool entry_append(struct messages *messages, const struct entry_wish *wish, uint32_t *index,
 	uint32_t *generation);

@@ -106,8 +106,7 @@ struct unexpected *messages_take(
 	/* A longer message has its data at the sender. */
 	room = found->length <= messages->options.eager ? found->length : 0;
 	taken = malloc(sizeof(*taken) + room);
-	if (!taken || front_visit(messages->options.front, &messages->visit, messages->handle,
-			      HANDLE_INTERFACE, -1) != 0) {
+	if (!taken || !messages_visit(messages)) {
 		free(taken);
 		return NULL;
 	}
@@ -136,8 +135,7 @@ void messages_receive_taken(struct messages *messages, struct transfer *message,
 		.vector = vector,
 		.length = vector ? map_vector_length(vector) : room};
 	taken->receive = message;
-	if (front_visit(messages->options.front, &messages->visit, messages->handle,
-		    HANDLE_INTERFACE, -1) != 0)
+	if (!messages_visit(messages))
 		return;
 	taken_settle(messages, taken);
 	visit_leave(&messages->visit);
@@ -146,8 +144,7 @@ void messages_receive_taken(struct messages *messages, struct transfer *message,
 void messages_discard(struct messages *messages, struct unexpected *taken)
 {
 	taken->unwanted = true;
-	if (front_visit(messages->options.front, &messages->visit, messages->handle,
-		    HANDLE_INTERFACE, -1) != 0)
+	if (!messages_visit(messages))
 		return;
 	taken_settle(messages, taken);
 	visit_leave(&messages->visit);
