@@ -26,9 +26,8 @@ static uint64_t events_take(const struct visit *visit, uint64_t bytes)
 	}
 	/* A queue goes through all of its pages, again and again; but a long one may be long only
 	 * so that it never overflows, and few of its events ever come. */
-	if (offset != EXTENT_NONE)
-		glue_segment_warm(
-			segment, segment->events + offset, bytes < WARM_MAX ? bytes : WARM_MAX);
+	if (offset != EXTENT_NONE && bytes <= WARM_MAX)
+		glue_segment_warm(segment, segment->events + offset, bytes);
 	library_glue_unlock();
 	return offset == EXTENT_NONE ? EXTENT_NONE : segment->events + offset;
 }
