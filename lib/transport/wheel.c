@@ -4,7 +4,8 @@
  * A timer lies in the lowest level whose span covers the ticks that remain. When the lower level
  * has gone round, the timers of the next slot above move down.
  *
- * I4. used has a bit for every slot that may have timers; a slot with timers has its bit.
+ * I4. used has a bit for every slot that may have timers; a slot with timers has its bit. The list
+ *     of a slot without it is not initialised: it may be memory that was never touched.
  */
 #include <transport/wheel.h>
 
@@ -16,14 +17,11 @@
 
 void wheel_init(struct wheel *wheel, uint64_t now)
 {
-	memset(wheel, 0, sizeof(*wheel));
 	wheel->current = now >> WHEEL_TICK_SHIFT;
 	wheel->next = UINT64_MAX;
 	list_init(&wheel->due);
 	list_init(&wheel->running);
-	for (unsigned level = 0; level < WHEEL_LEVELS; level++)
-		for (unsigned i = 0; i < WHEEL_SLOTS; i++)
-			list_init(&wheel->slots[level][i]);
+	memset(wheel->used, 0, sizeof(wheel->used));
 }
 
 /* The first tick at which something must be done for this level: a slot further on in this round,
@@ -69,14 +67,19 @@ static void wheel_place(struct wheel *wheel, struct timer *timer)
 	uint64_t tick = timer->tick;
 	unsigned level = 0;
 	unsigned slot;
+	uint64_t *used, bit;
 
 	if (tick - wheel->current >= SPAN_TICKS)
 		tick = wheel->current + SPAN_TICKS - 1;
 	while (level + 1 < WHEEL_LEVELS && (tick - wheel->current) >> ((level + 1) * LEVEL_BITS))
 		level++;
 	slot = (unsigned)(tick >> (level * LEVEL_BITS)) & LEVEL_MASK;
+	used = &wheel->used[level][slot / 64];
+	bit = UINT64_C(1) << (slot % 64);
+	if ((*used & bit) == 0)
+		list_init(&wheel->slots[level][slot]);
+	*used |= bit;
 	list_append(&wheel->slots[level][slot], &timer->link);
-	wheel->used[level][slot / 64] |= UINT64_C(1) << (slot % 64);
 }
 
 void wheel_set(struct wheel *wheel, struct timer *timer, uint64_t at)
@@ -120,12 +123,15 @@ static void list_move(struct link *from, struct link *to)
 /* Empties a slot: its timers are due, or move down. */
 static void wheel_spill(struct wheel *wheel, unsigned level, unsigned slot)
 {
-	struct link *list = &wheel->slots[level][slot];
+	uint64_t *used = &wheel->used[level][slot / 64];
+	const uint64_t bit = UINT64_C(1) << (slot % 64);
 	struct link all;
 
-	wheel->used[level][slot / 64] &= ~(UINT64_C(1) << (slot % 64));
+	if ((*used & bit) == 0)
+		return;
+	*used &= ~bit;
 	list_init(&all);
-	list_move(list, &all);
+	list_move(&wheel->slots[level][slot], &all);
 	list_each (struct timer, timer, &all, link) {
 		link_remove(&timer->link);
 		if (timer->tick <= wheel->current)
