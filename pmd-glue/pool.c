@@ -29,7 +29,8 @@
 #define POOL_LEAST   1024u /* of those, when frames are so large that POOL_BYTES limits them */
 #define POOL_BYTES   (UINT64_C(64) << 20)  /* a pool has no more bytes than this, if it can */
 #define POOL_RESERVE (UINT64_C(128) << 20) /* hugepages, for what DPDK has beside buffers */
-#define POOL_STEP    32u                   /* buffers that are made at a time, when none is free */
+#define POOL_SMALL   8u                    /* buffers that a hugepage is not worth */
+#define HUGEPAGE     (UINT64_C(2) << 20)
 /* a buffer's cost beside its room */
 #define POOL_BESIDES (sizeof(struct rte_mbuf) + 2 * RTE_CACHE_LINE_SIZE)
 
@@ -77,6 +78,7 @@ struct growing {
 	char *memory;         /* of all buffers */
 	unsigned made;        /* those that have been made; the others follow them in memory */
 	unsigned count;       /* of those that are free, the last one freed at the end */
+	unsigned gives;       /* so far, up to POOL_CACHE: then threads have caches (I3) */
 	void *free[];
 };
 
@@ -105,14 +107,33 @@ static void growing_grow(struct rte_mempool *pool, struct growing *growing, unsi
 	}
 }
 
+/* The calling thread has a cache from now on, if it is to have one (I2). DPDK fills a cache with
+ * POOL_CACHE buffers at the first need of one. */
+static void cache_make(struct rte_mempool *pool)
+{
+	unsigned lcore = rte_lcore_id();
+	struct rte_mempool_cache *cache = rte_mempool_default_cache(pool, lcore);
+	/* Of the threads with numbers of EAL's there are some only if EAL runs. */
+	if (!cache || (lcore < POOL_LCORES && !(eal_started() && rte_lcore_is_enabled(lcore))))
+		return;
+	cache->size = POOL_CACHE;
+	cache->flushthresh = POOL_CACHE * 3 / 2;
+}
+
+/* DPDK looks at a cache again after growing_take(), and not after this: so it is made here. */
 static int growing_give(struct rte_mempool *pool, void *const *buffers, unsigned count)
 {
 	struct growing *growing = pool->pool_config;
+	bool busy;
 	pthread_mutex_lock(&growing->lock);
 	assert(growing->count + count <= growing->made);
 	memcpy(growing->free + growing->count, buffers, count * sizeof(*buffers));
 	growing->count += count;
+	busy = growing->gives == POOL_CACHE;
+	growing->gives += !busy;
 	pthread_mutex_unlock(&growing->lock);
+	if (busy)
+		cache_make(pool);
 	return 0;
 }
 
@@ -122,7 +143,7 @@ static int growing_take(struct rte_mempool *pool, void **buffers, unsigned count
 	bool found;
 	pthread_mutex_lock(&growing->lock);
 	if (growing->count < count)
-		growing_grow(pool, growing, RTE_MAX(count - growing->count, POOL_STEP));
+		growing_grow(pool, growing, count - growing->count);
 	found = growing->count >= count;
 	if (found) {
 		growing->count -= count;
@@ -162,14 +183,16 @@ static void *memory_map(size_t size)
 	return memory == MAP_FAILED ? NULL : memory;
 }
 
-/* Threads that have no number have no cache. Of those with numbers of EAL's there are some only if
- * EAL runs. */
-static void caches_make(struct rte_mempool *pool)
+/* Memory for buffers: hugepages, but for the first few buffers. A port that does next to nothing
+ * takes no hugepage, and no other port loses by them: the last one freed is used first. */
+static char *buffers_map(size_t bytes, size_t each)
 {
-	for (unsigned lcore = 0; lcore < RTE_MAX_LCORE; lcore++)
-		if (lcore >= POOL_LCORES || (eal_started() && rte_lcore_is_enabled(lcore)))
-			pool->local_cache[lcore] = (struct rte_mempool_cache){
-				.size = POOL_CACHE, .flushthresh = POOL_CACHE * 3 / 2};
+	char *memory = memory_map(bytes + HUGEPAGE);
+	char *huge = (char *)RTE_ALIGN_CEIL((uintptr_t)memory + POOL_SMALL * each, HUGEPAGE);
+	if (!memory)
+		return NULL;
+	(void)madvise(huge, (size_t)(memory + bytes + HUGEPAGE - huge), MADV_HUGEPAGE);
+	return huge - POOL_SMALL * each;
 }
 
 /* Fills in what DPDK reads of a pool. */
@@ -190,7 +213,6 @@ static void growing_describe(struct rte_mempool *pool, struct growing *growing, 
 	pool->local_cache = (void *)((char *)pool + RTE_MEMPOOL_HEADER_SIZE(pool, 0));
 	STAILQ_INIT(&pool->elt_list);
 	STAILQ_INIT(&pool->mem_list);
-	caches_make(pool);
 }
 
 /* NULL: there is no memory for it. What there is of one is kept for ever (I1). */
@@ -201,18 +223,16 @@ static struct rte_mempool *growing_create(
 	struct rte_mempool_objsz each;
 	struct rte_mempool *pool;
 	struct growing *growing;
-	size_t bytes = (size_t)buffers *
-		       rte_mempool_calc_obj_size((uint32_t)sizeof(struct rte_mbuf) + room,
-			       RTE_MEMPOOL_F_NO_IOVA_CONTIG, &each);
+	size_t bytes = rte_mempool_calc_obj_size(
+		(uint32_t)sizeof(struct rte_mbuf) + room, RTE_MEMPOOL_F_NO_IOVA_CONTIG, &each);
 	pool = memory_map(RTE_MEMPOOL_HEADER_SIZE(pool, POOL_CACHE) + sizeof(layout));
 	growing = memory_map(sizeof(*growing) + buffers * sizeof(growing->free[0]));
 	if (growing)
-		growing->memory = memory_map(bytes);
+		growing->memory = buffers_map(buffers * bytes, bytes);
 	if (!pool || !growing || !growing->memory) {
 		rte_errno = ENOMEM;
 		return NULL;
 	}
-	(void)madvise(growing->memory, bytes, MADV_HUGEPAGE);
 	pthread_mutex_init(&growing->lock, NULL);
 	growing_describe(pool, growing, name, &each, buffers, socket);
 	rte_pktmbuf_pool_init(pool, &layout);

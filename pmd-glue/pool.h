@@ -11,7 +11,9 @@
  *
  * I3. In memory of the process's own a buffer is made when none of those made is free. Before that,
  *     none of its pages are touched. A thread that finds none free makes some. Free ones are used
- *     again in the order last in, first out, under one lock, which caches keep from being busy.
+ *     again in the order last in, first out, under one lock, which caches keep from being busy. A
+ *     thread's cache is made when the pool has been given buffers for a while: a filled cache of
+ *     long buffers is a page for each of them.
  */
 #ifndef PMD_GLUE_POOL_H
 #define PMD_GLUE_POOL_H

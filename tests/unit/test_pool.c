@@ -86,7 +86,7 @@ static uint64_t memory_own(void)
 	return all;
 }
 
-/* Its buffers take 33 MB with a long frame, and its structure 1 MB, of which DPDK touches half. */
+/* Its buffers take 33 MB with a long frame, and its structure 1 MB. */
 static void mempool_take__costs_no_memory_but_for_the_buffers_that_are_in_use(void **state)
 {
 	uint64_t before = memory_own();
@@ -95,7 +95,10 @@ static void mempool_take__costs_no_memory_but_for_the_buffers_that_are_in_use(vo
 	unsigned count = 0;
 
 	(void)state;
-	assert_true(memory_own() - before < UINT64_C(4) << 20);
+	/* One at a time, now and then, as a port that does next to nothing. */
+	for (unsigned n = 0; n < 8; n++)
+		rte_pktmbuf_free(rte_pktmbuf_alloc(pool));
+	assert_true(memory_own() - before < UINT64_C(32) << 10);
 	/* All the same, a thread that wants all of them has them, and each is sound. */
 	while (count < 8192 && (buffers[count] = rte_pktmbuf_alloc(pool))) {
 		assert_ptr_equal(buffers[count]->pool, pool);
@@ -200,15 +203,18 @@ static void mempool_take__has_enough_whatever_idle_threads_keep(void **state)
 {
 	struct turn turn = {.pool = mempool_take("test", 33024, 1024, SOCKET_ID_ANY, true)};
 	pthread_t threads[THREADS];
+	unsigned cached = 0;
 
 	(void)state;
-	assert_true(POOL_THREADS * turn.pool->local_cache[0].flushthresh <= POOL_ASIDE);
 	pthread_barrier_init(&turn.taken, NULL, 2);
 	pthread_barrier_init(&turn.over, NULL, THREADS + 1);
 	for (unsigned n = 0; n < THREADS; n++) {
 		assert_int_equal(pthread_create(&threads[n], NULL, take_and_sit, &turn), 0);
 		pthread_barrier_wait(&turn.taken);
 	}
+	for (unsigned n = 0; n < RTE_MAX_LCORE; n++)
+		cached += turn.pool->local_cache[n].flushthresh;
+	assert_in_range(cached, 1, POOL_ASIDE);
 	assert_true(pool_drain(turn.pool) >= turn.pool->size - POOL_ASIDE);
 	pthread_barrier_wait(&turn.over);
 	for (unsigned n = 0; n < THREADS; n++)
