@@ -2,10 +2,14 @@
 /* credit.c - see credit.h. */
 #include <engine/credit.h>
 
-#include <stdlib.h>
-
+#include <base/pages.h>
 #include <engine/fetch.h>
 #include <engine/tiers.h>
+
+static size_t sharers_bytes(const struct space *space)
+{
+	return space->kept_share == 0 ? 0 : space->ranks * sizeof(*space->sharers);
+}
 
 bool credit_open(struct space *space)
 {
@@ -20,13 +24,13 @@ bool credit_open(struct space *space)
 		space->share_of[i] = space->kept_share;
 	if (shares < space->segment->limits.unexpected)
 		space->spare = (uint32_t)(space->segment->limits.unexpected - shares);
-	space->sharers = calloc(space->ranks, sizeof(*space->sharers));
+	space->sharers = pages_map(sharers_bytes(space));
 	return space->sharers || space->ranks == 0;
 }
 
 void credit_close(struct space *space)
 {
-	free(space->sharers);
+	pages_unmap(space->sharers, sharers_bytes(space));
 }
 
 /* --- words */

@@ -167,7 +167,7 @@ struct space {
 	uint32_t grown;                 /* ranks with more than kept_share */
 	struct credit *credits;         /* by rank; NULL: the front end counts none (engine.h) */
 	const _Atomic uint32_t *selves; /* engine.h */
-	struct source *sources;         /* U7: by Portal and rank */
+	struct source *sources;         /* U7: by rank and Portal */
 	uint32_t spare;                 /* headers that are in no share */
 	uint32_t *arriving_of;          /* messages under way, by rank, then */
 	bool ranked;                    /* processes have ranks, which are indices in the map */

@@ -80,6 +80,16 @@ static size_t copies_bytes(const struct space *space)
 	return space->two_sided ? space->segment->limits.unexpected * sizeof(*space->copies) : 0;
 }
 
+static size_t counts_bytes(const struct space *space)
+{
+	return space->ranks * sizeof(*space->kept_of);
+}
+
+static size_t sources_bytes(const struct space *space)
+{
+	return (size_t)space->ranks * space->segment->limits.portals * sizeof(*space->sources);
+}
+
 bool unexpected_open(struct space *space)
 {
 	const struct segment_limits *limits = &space->segment->limits;
@@ -87,9 +97,9 @@ bool unexpected_open(struct space *space)
 	space->headers = pages_map(headers_bytes(space));
 	space->copies = pages_map(copies_bytes(space));
 	space->kept_lists = calloc(limits->portals, sizeof(*space->kept_lists));
-	space->kept_of = calloc(space->ranks, sizeof(*space->kept_of));
-	space->arriving_of = calloc(space->ranks, sizeof(*space->arriving_of));
-	space->sources = calloc((size_t)limits->portals * space->ranks, sizeof(*space->sources));
+	space->kept_of = pages_map(counts_bytes(space));
+	space->arriving_of = pages_map(counts_bytes(space));
+	space->sources = pages_map(sources_bytes(space));
 	if (!kept_table_init(&space->kept, limits->unexpected, space->engine->secret) ||
 		!credit_open(space) || !space->kept_lists ||
 		(!space->headers && limits->unexpected > 0) ||
@@ -116,16 +126,17 @@ void unexpected_close(struct space *space)
 		free(event);
 	}
 	credit_close(space);
-	free(space->kept_of);
-	free(space->arriving_of);
-	free(space->sources);
+	pages_unmap(space->kept_of, counts_bytes(space));
+	pages_unmap(space->arriving_of, counts_bytes(space));
+	pages_unmap(space->sources, sources_bytes(space));
 }
 
 /* --- ranks */
 
 static struct source *source_of(const struct space *space, uint32_t portal, uint32_t rank)
 {
-	struct source *source = &space->sources[(size_t)portal * space->ranks + rank];
+	struct source *source =
+		&space->sources[(size_t)rank * space->segment->limits.portals + portal];
 
 	if (!source->apart.next)
 		list_init(&source->apart);

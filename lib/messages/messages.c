@@ -8,6 +8,7 @@
 
 #include <base/clock.h>
 #include <base/log.h>
+#include <base/pages.h>
 #include <engine/outcome.h>
 #include <engine/statistics.h>
 #include <wire/message.h>
@@ -196,6 +197,17 @@ void vector_release(struct messages *messages, struct transfer *message)
 
 /* --- blocks */
 
+static size_t blocks_bytes(const struct messages *messages)
+{
+	return messages->blocks_max * (sizeof(struct block) + messages->options.block);
+}
+
+static char *block_memory(const struct messages *messages, const struct block *block)
+{
+	return (char *)(messages->blocks + messages->blocks_max) +
+	       (size_t)(block - messages->blocks) * messages->options.block;
+}
+
 /* A block comes before those that are partly full. */
 static void block_link(struct messages *messages, struct block *block)
 {
@@ -205,7 +217,7 @@ static void block_link(struct messages *messages, struct block *block)
 		.first = true,
 		.ignore = UINT64_MAX,
 		.peer = UINT32_MAX,
-		.start = block->memory,
+		.start = block_memory(messages, block),
 		.length = messages->options.block,
 		.min_free = messages->options.eager,
 		.most = messages->options.eager,
@@ -236,13 +248,10 @@ static void blocks_renew(struct messages *messages)
 		if (block) {
 			messages->spare = block->next;
 		} else {
-			if (messages->blocks == messages->blocks_max ||
-				!(block = malloc(sizeof(*block) + messages->options.block)))
+			if (messages->blocks_made == messages->blocks_max)
 				return;
+			block = &messages->blocks[messages->blocks_made++];
 			block->kind = ITEM_BLOCK;
-			block->older = messages->every;
-			messages->every = block;
-			messages->blocks++;
 		}
 		block->class = messages->options.classes > 1 && linked[1] < linked[0];
 		block_link(messages, block);
@@ -911,8 +920,8 @@ void messages_divide(struct messages_options *options)
 	options->spare = spare;
 }
 
-/* What headers leave is for blocks. */
-static void blocks_plan(struct messages *messages)
+/* What headers leave is for blocks. Returns false without memory. */
+static bool blocks_plan(struct messages *messages)
 {
 	struct messages_options *options = &messages->options;
 	const uint64_t bytes = memory_left(options, (uint64_t)options->headers + options->spare);
@@ -923,35 +932,38 @@ static void blocks_plan(struct messages *messages)
 			options->block = bytes;
 	}
 	messages->blocks_max = (uint32_t)(bytes / options->block);
+	messages->blocks = pages_map(blocks_bytes(messages));
+	return messages->blocks || messages->blocks_max == 0;
+}
+
+/* With its tables by peer, of which those of peers that have never come take no memory. */
+static size_t messages_bytes(uint32_t count)
+{
+	const struct messages *messages;
+
+	return sizeof(*messages) +
+	       count * (sizeof(messages->peers[0]) + sizeof(*messages->credits) +
+			       sizeof(*messages->shares) + sizeof(*messages->selves));
 }
 
 enum answer messages_open(const struct messages_options *options, struct messages **opened)
 {
-	struct messages *messages =
-		calloc(1, sizeof(*messages) + options->count * sizeof(messages->peers[0]));
+	struct messages *messages = pages_map(messages_bytes(options->count));
 	enum answer answer;
 
 	assert(options->peers || options->count <= NAME_RANK_MASK); /* no name is RANK_NONE */
 	if (!messages)
 		return ANSWER_NO_MEMORY;
-	messages->selves = calloc(options->count, sizeof(*messages->selves));
-	messages->shares = calloc(options->count, sizeof(*messages->shares));
-	messages->credits = calloc(options->count, sizeof(*messages->credits));
-	if (!messages->selves || !messages->shares || !messages->credits) {
-		free(messages->selves);
-		free(messages->shares);
-		free(messages->credits);
-		free(messages);
-		return ANSWER_NO_MEMORY;
-	}
 	messages->options = *options;
+	messages->credits = (struct credit *)(void *)(messages->peers + options->count);
+	messages->shares = (_Atomic uint32_t *)(void *)(messages->credits + options->count);
+	messages->selves = messages->shares + options->count;
 	if (messages->options.classes == 0)
 		messages->options.classes = 1;
 	messages->told = ITEM_TOLD;
 	messages->greeted = ITEM_GREETED;
 	messages->user_word.kind = ITEM_TELL;
 	messages->share = options->headers / options->count;
-	blocks_plan(messages);
 	messages->names = 1;
 	for (unsigned i = 0; i < CLASSES; i++)
 		list_init(&messages->waiting[i]);
@@ -966,7 +978,7 @@ enum answer messages_open(const struct messages_options *options, struct message
 	messages->retired_end = &messages->retired;
 	for (uint32_t i = 0; options->peers && i < options->count; i++)
 		peer_reset(messages, i, messages_life(messages));
-	answer = space_open(messages);
+	answer = blocks_plan(messages) ? space_open(messages) : ANSWER_NO_MEMORY;
 	if (answer == ANSWER_OK)
 		*opened = messages;
 	else
@@ -980,12 +992,7 @@ void messages_close(struct messages *messages)
 		(void)interface_close(messages->options.front, messages->handle);
 	shown_close(messages);
 	many_close(messages);
-	while (messages->every) {
-		struct block *block = messages->every;
-
-		messages->every = block->older;
-		free(block);
-	}
+	pages_unmap(messages->blocks, blocks_bytes(messages));
 	for (uint32_t i = 0; i < messages->options.count; i++)
 		while (messages->peers[i].chunks) {
 			struct chunk *chunk = messages->peers[i].chunks;
@@ -994,8 +1001,5 @@ void messages_close(struct messages *messages)
 			free(chunk);
 		}
 	free(messages->map);
-	free(messages->selves);
-	free(messages->shares);
-	free(messages->credits);
-	free(messages);
+	pages_unmap(messages, messages_bytes(messages->options.count));
 }

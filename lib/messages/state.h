@@ -74,9 +74,7 @@ struct chunk {
 struct block {
 	uint8_t kind;
 	uint8_t class;
-	struct block *next;  /* spare */
-	struct block *older; /* of all */
-	char memory[];
+	struct block *next; /* spare */
 };
 
 struct tell {
@@ -179,8 +177,8 @@ struct messages {
 	uint64_t seen_bytes; /* of all */
 	uint32_t seen_count;
 	struct block *spare;
-	struct block *every;
-	uint32_t blocks, blocks_max;
+	struct block *blocks; /* all; their memory follows them */
+	uint32_t blocks_made, blocks_max;
 	uint32_t linked[CLASSES]; /* blocks */
 	uint8_t told;             /* ITEM_TOLD */
 	uint8_t greeted;          /* ITEM_GREETED */

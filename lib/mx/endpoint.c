@@ -12,6 +12,7 @@
 #include <base/clock.h>
 #include <base/environment.h>
 #include <base/log.h>
+#include <base/pages.h>
 #include <base/backoff.h>
 #include <base/settings.h>
 #include <engine/segment.h>
@@ -237,9 +238,9 @@ static bool tables_make(struct mx_endpoint *endpoint, const struct wish *wish)
 	uint64_t secret[2] = {0};
 
 	if (!endpoint->contacts)
-		endpoint->contacts = calloc(SESSIONS_MAX, sizeof(*endpoint->contacts));
+		endpoint->contacts = pages_map(SESSIONS_MAX * sizeof(*endpoint->contacts));
 	if (!endpoint->sessions)
-		endpoint->sessions = calloc(SESSIONS_MAX, sizeof(*endpoint->sessions));
+		endpoint->sessions = pages_map(SESSIONS_MAX * sizeof(*endpoint->sessions));
 	/* Peers choose bits that are searched for. */
 	(void)!getrandom(secret, sizeof(secret), GRND_NONBLOCK);
 	if (!endpoint->contacts || !endpoint->sessions ||

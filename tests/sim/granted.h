@@ -12,16 +12,14 @@
  * than it was granted. */
 static inline uint64_t granted_bytes(const struct messages *messages, const struct space *space)
 {
-	uint64_t headers = space->spare, bytes = 0;
+	uint64_t headers = space->spare;
 
 	for (uint32_t i = 0; i < space->ranks; i++) {
 		headers += space->share_of[i];
 		if (space->kept_of[i] > space->share_of[i])
 			return UINT64_MAX;
 	}
-	for (const struct block *block = messages->every; block; block = block->older)
-		bytes += messages->options.block;
-	return headers * KEPT_BYTES + bytes;
+	return headers * KEPT_BYTES + messages->blocks_made * messages->options.block;
 }
 
 /* What it may be: the least shares are there in any case. */

@@ -102,7 +102,7 @@ static void memory_for_unexpected_messages_may_end(void **state)
 		}
 		settle(nothing_pends, ends[0]);
 	}
-	assert_int_equal(ends[1]->blocks, 1);
+	assert_int_equal(ends[1]->blocks_made, 1);
 	teardown(state);
 }
 
