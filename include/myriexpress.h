@@ -227,7 +227,7 @@ MX_FUNCTION const char *mx_strstatus(mx_status_code_t code);
 MX_FUNCTION extern const mx_error_handler_t MX_ERRORS_ARE_FATAL;
 MX_FUNCTION extern const mx_error_handler_t MX_ERRORS_RETURN;
 
-/* Sets the handler for errors of no endpoint, or of an endpoint without a handler of its own. NULL
+/* Sets the handler for errors that belong to no endpoint, or to one without its own handler. NULL
  * is MX_ERRORS_RETURN if the variable MX_ERRORS_ARE_FATAL is 0, and MX_ERRORS_ARE_FATAL otherwise.
  * Returns the previous handler. */
 MX_FUNCTION mx_error_handler_t mx_set_error_handler(mx_error_handler_t handler);
@@ -305,7 +305,7 @@ MX_FUNCTION mx_return_t mx_nic_id_to_hostname(uint64_t nic_id, char *hostname);
 MX_FUNCTION mx_return_t mx_board_number_to_nic_id(uint32_t board_number, uint64_t *nic_id);
 MX_FUNCTION mx_return_t mx_nic_id_to_board_number(uint64_t nic_id, uint32_t *board_number);
 
-/* Gets the endpoint's own address, to which it can send. */
+/* Gets the endpoint's own address. An endpoint can send messages to this address, too. */
 MX_FUNCTION mx_return_t mx_get_endpoint_addr(mx_endpoint_t endpoint, mx_endpoint_addr_t *addr);
 
 /* Gets the NIC id and endpoint id of an address, and zeros for an invalid address. The second
@@ -420,7 +420,7 @@ MX_FUNCTION mx_return_t mx_context(mx_request_t *request, void **context);
  *   result  out. 1: it is complete, and is released */
 MX_FUNCTION mx_return_t mx_test(
 	mx_endpoint_t endpoint, mx_request_t *request, mx_status_t *status, uint32_t *result);
-/* The same; blocks. */
+/* The same, but blocks until the request is complete. */
 MX_FUNCTION mx_return_t mx_wait(mx_endpoint_t endpoint, mx_request_t *request, uint32_t timeout,
 	mx_status_t *status, uint32_t *result);
 
@@ -428,7 +428,7 @@ MX_FUNCTION mx_return_t mx_wait(mx_endpoint_t endpoint, mx_request_t *request, u
  * equals match_info, and releases it. */
 MX_FUNCTION mx_return_t mx_test_any(mx_endpoint_t endpoint, uint64_t match_info,
 	uint64_t match_mask, mx_status_t *status, uint32_t *result);
-/* The same; blocks. */
+/* The same, but blocks until there is such a request. */
 MX_FUNCTION mx_return_t mx_wait_any(mx_endpoint_t endpoint, uint32_t timeout, uint64_t match_info,
 	uint64_t match_mask, mx_status_t *status, uint32_t *result);
 
@@ -436,7 +436,7 @@ MX_FUNCTION mx_return_t mx_wait_any(mx_endpoint_t endpoint, uint32_t timeout, ui
  *   request  out, if there is one
  *   result   out. 1: there is one */
 MX_FUNCTION mx_return_t mx_ipeek(mx_endpoint_t endpoint, mx_request_t *request, uint32_t *result);
-/* The same; blocks. */
+/* The same, but blocks until a request is complete. */
 MX_FUNCTION mx_return_t mx_peek(
 	mx_endpoint_t endpoint, uint32_t timeout, mx_request_t *request, uint32_t *result);
 
@@ -445,7 +445,7 @@ MX_FUNCTION mx_return_t mx_peek(
  *   result  out. 1: there is one */
 MX_FUNCTION mx_return_t mx_iprobe(mx_endpoint_t endpoint, uint64_t match_info, uint64_t match_mask,
 	mx_status_t *status, uint32_t *result);
-/* The same; blocks. */
+/* The same, but blocks until there is such a message. */
 MX_FUNCTION mx_return_t mx_probe(mx_endpoint_t endpoint, uint32_t timeout, uint64_t match_info,
 	uint64_t match_mask, mx_status_t *status, uint32_t *result);
 

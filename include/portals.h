@@ -207,10 +207,10 @@ typedef struct {
 /* 3.11 Data movement */
 typedef enum { PTL_ACK_REQ, PTL_NOACK_REQ } ptl_ack_req_t;
 
-/* What all functions have in common: any thread may call these functions; a signal handler may not.
- * PTL_OK means success. PTL_NOINIT is checked first, then the handle, then the other arguments.
- * PTL_SEGV is returned for NULL and for other addresses that certainly are not the caller's memory.
- * */
+/* What all functions have in common: any thread may call any function of Portals; a signal handler
+ * may call none. A function returns PTL_OK for success. It checks for PTL_NOINIT first, then checks
+ * the handle, then the other arguments. It returns PTL_SEGV for NULL, and for any address that is
+ * certainly not in the caller's memory. */
 
 /* 3.3 Initialisation and clean-up */
 
@@ -250,12 +250,12 @@ PTL_API int PtlNIInit(ptl_interface_t interface, ptl_pid_t pid, ptl_ni_limits_t 
 	ptl_ni_limits_t *actual, ptl_handle_ni_t *handle);
 
 /* 3.4 Shuts an interface down and releases all its objects. Threads that wait in PtlEQWait return
- * PTL_INV_EQ. Before that it waits until all messages that were sent are acknowledged, or their
- * targets have closed. It gives up when nothing has been acknowledged for PTL_PEER_TIMEOUT (one
- * second if the target has never answered): then a warning says how many messages may not have
- * arrived, operations in flight end without an event, and the library no longer accesses their
- * memory. SIGTERM and SIGINT, unless they are ignored, end the wait and then take effect. Other
- * threads that open or close an interface wait meanwhile.
+ * PTL_INV_EQ. The call waits until each message that was sent is acknowledged, or its target has
+ * closed. The wait ends early when nothing has been acknowledged for PTL_PEER_TIMEOUT (one second
+ * if the target has never answered). A warning then says how many messages may not have arrived.
+ * Operations in flight end without an event, and the library no longer accesses their memory.
+ * SIGTERM and SIGINT, unless they are ignored, end the wait and then take effect. While one thread
+ * waits in this call, other threads that open or close an interface wait, too.
  * Returns
  *   PTL_INV_NI  interface is not a valid interface handle. */
 PTL_API int PtlNIFini(ptl_handle_ni_t interface);
@@ -361,9 +361,10 @@ PTL_API int PtlMEInsert(ptl_handle_me_t current, ptl_process_id_t matchid,
  */
 PTL_API int PtlMEUnlink(ptl_handle_me_t entry);
 
-/* 3.8 Memory descriptors. All calls copy the ptl_md_t. PTL_ILL_MD means memory that is certainly
- * not the caller's (the first page, a range that wraps or is not mapped) or is longer than 2^40
- * bytes, a threshold below 0 that is not PTL_MD_THRESH_INF, or options that do not exist. */
+/* 3.8 Memory descriptors. Each function copies the ptl_md_t that it gets. A function returns
+ * PTL_ILL_MD in four cases. The memory cannot be the caller's: it is in the first page, wraps round
+ * the end of the address space, or is not mapped. The memory is longer than 2^40 bytes. The
+ * threshold is below 0 and is not PTL_MD_THRESH_INF. An option does not exist. */
 
 /* 3.8 Gives a match entry its memory descriptor.
  *   match         the entry
@@ -395,8 +396,8 @@ PTL_API int PtlMDAttach(ptl_handle_me_t match, ptl_md_t mem_desc, ptl_unlink_t u
  *   PTL_SEGV     handle is not a legal address. */
 PTL_API int PtlMDBind(ptl_handle_ni_t interface, ptl_md_t mem_desc, ptl_handle_md_t *handle);
 
-/* 3.8 Releases a memory descriptor; a match entry that was made with PTL_UNLINK is unlinked with
- * it. The library no longer accesses the memory. No event is logged.
+/* 3.8 Releases a memory descriptor. If its match entry was made with PTL_UNLINK, the match entry is
+ * unlinked as well. The library no longer accesses the memory. No event is logged.
  * Returns
  *   PTL_INV_MD    mem_desc is not a valid memory descriptor handle.
  *   PTL_MD_INUSE  The memory descriptor has operations pending; nothing was changed.

@@ -109,8 +109,8 @@ static void any_portal(ptl_handle_ni_t ni)
 /* Example: PtlPut PtlMDBind PtlMDUnlink PtlEQWait PtlEQFree */
 static void send_greeting(ptl_handle_ni_t ni, ptl_process_id_t target)
 {
-	/* A put that finds no match entry at the target ends in SEND_END all the same. Only the
-	 * acknowledgement says that the put was accepted. */
+	/* SEND_END does not show that the target accepted the put: a put that no match entry
+	 * matches has this event, too. Only the acknowledgement shows it. */
 	char greeting[] = "Hello.";
 	ptl_md_t md = {.start = greeting, .length = sizeof(greeting), .threshold = 2};
 	ptl_handle_md_t descriptor;

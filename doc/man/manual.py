@@ -25,7 +25,7 @@ NOTHING = "\\&"
 SEE = {"1": "postern(7), postern\\-settings(7)", "3": "postern(7), postern\\-settings(7)",
        "3portals4": "portals4(7), postern\\-settings(7)", "3mx": "mx(7), postern\\-settings(7)", "3gasnet": "gasnet(7)", "7": "postern(7)"}
 SUCCESS = ("PTL_OK", "The call succeeded.")
-CLOSED = "The library is not initialised: PtlInit was not called, PtlFini was, or this is a child made by fork()."
+CLOSED = "The library is not initialised: PtlInit was not called, PtlFini was called, or fork() made this process."
 # Of each header of Portals: what its functions return while the library is closed, and the book whose sections its numbers are.
 PORTALS = {"portals.h": ("PTL_NOINIT", "The Portals 3.2 Message Passing Interface"), "portals4.h": ("PTL_NO_INIT", None)}
 MX = ("myriexpress.h", "mx_extensions.h", "mx_io.h")
@@ -90,8 +90,8 @@ class Function:
         if self.header in MX and self.declarations[0].startswith("mx_return_t "):
             codes = [("MX_SUCCESS", "The call succeeded.")]
             if self.names[0] not in MX_ALWAYS:
-                codes.append(("MX_NOT_INITIALIZED", "The library is not initialised: mx_init() was not called, mx_finalize() was, or this is a "
-                              "child made by fork()."))
+                codes.append(("MX_NOT_INITIALIZED", "The library is not initialised: mx_init() was not called, mx_finalize() was called, or "
+                              "fork() made this process."))
             if "mx_endpoint_t endpoint" in self.declarations[0]:
                 codes.append(("MX_BAD_ENDPOINT", "endpoint is not an open endpoint."))
             return codes

@@ -169,7 +169,7 @@ typedef struct {
 } gasnet_nodeinfo_t;
 
 /* --- The job
- * gasnet_init() comes first and gasnet_attach() second, once each, in all ranks. */
+ * Each rank calls gasnet_init() once, before every other function, then gasnet_attach() once. */
 
 /* Starts GASNet. Afterwards the process is a rank of its job.
  *   argc, argv  of main; both may be NULL, and they are left as they are
@@ -222,7 +222,8 @@ GASNET_FUNCTION gasnet_node_t gasnet_nodes(void);
  * Returns a number of bytes, a multiple of GASNET_PAGESIZE. */
 GASNET_FUNCTION uintptr_t gasnet_getMaxLocalSegmentSize(void);
 
-/* Gets the largest size that every rank's segment can have: the least of the local sizes.
+/* Gets the largest size that every rank's segment can have: the least of what
+ * gasnet_getMaxLocalSegmentSize() returns in the ranks. Call it after gasnet_init().
  * Returns a number of bytes, the same in all ranks. */
 GASNET_FUNCTION uintptr_t gasnet_getMaxGlobalSegmentSize(void);
 

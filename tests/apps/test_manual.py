@@ -95,7 +95,7 @@ class Manual(programs.Case):
             for code in ("MX_SUCCESS", "MX_BAD_ENDPOINT", "MX_BAD_SEG_CNT"):
                 self.assertIn(f".TP\n.B {code}\n", page(name))
             self.assertIn(".TP\n.B destination\n", page(name))
-        self.assertIn("The same as mx_test(); blocks.", page("mx_wait.3mx"))
+        self.assertIn("The same as mx_test(), but blocks until the request is complete.", page("mx_wait.3mx"))
         self.assertIn(".B MX_BAD_REQUEST\n", page("mx_wait.3mx"))
         self.assertNotIn(".B MX_BAD_REQUEST\n", page("mx_peek.3mx"))
         self.assertIn("struct mx_status", page("mx_iprobe.3mx").partition(".SH TYPES")[2])
