@@ -303,6 +303,20 @@ void domain_rouse(struct domain *domain)
 	}
 }
 
+void domains_forget(void)
+{
+	atomic_store(&opened_lock, LOCK_FREE);
+	list_each (const struct opened, opened, &opened_list, link) {
+		struct domain *domain = object_of(opened->fid, struct domain);
+
+		if (opened->fid->fclass != FI_CLASS_DOMAIN)
+			continue;
+		atomic_store(&domain->lock, LOCK_FREE);
+		list_each (struct endpoint, endpoint, &domain->endpoints, link)
+			endpoint->sleepers = 0;
+	}
+}
+
 /* FI_PROGRESS_AUTO: what the front end does for peers, while the program makes no calls. */
 static void *domain_run(void *argument)
 {

@@ -29,6 +29,7 @@ struct front fi_front = {
 	.topics = topics,
 	.topic_count = sizeof(topics) / sizeof(topics[0]),
 	.words = &words,
+	.forked = domains_forget,
 };
 
 static void provider_cleanup(void)

@@ -434,6 +434,8 @@ int eq_open(struct fid_fabric *fabric, struct fi_eq_attr *attr, struct fid_eq **
 /* The first open fabric (FI_CLASS_FABRIC) or domain (FI_CLASS_DOMAIN) of a name; NULL: there is
  * none. wanted: only this one; NULL: any. */
 void *opened_find(size_t class, const char *name, const void *wanted);
+/* In a child made by fork(): no thread has a lock of a domain, or sleeps at an endpoint. */
+void domains_forget(void);
 /* Puts an event or, with err, an error into a queue. */
 int eq_post(struct eq *eq, uint32_t event, const void *data, size_t size, int err);
 int eq_arm(struct eq *eq); /* fi_trywait() */
@@ -532,7 +534,6 @@ static inline bool endpoint_tallies(const struct endpoint *endpoint)
 /* FI_FENCE: has all ended that was posted to the process of an address? Makes progress if not. The
  * fenced operation is refused until then (-FI_EAGAIN), so nothing that follows it overtakes. */
 bool endpoint_is_clear(struct endpoint *endpoint, fi_addr_t address);
-void endpoints_forget(void);
 
 /* --- peer.c */
 

@@ -6,7 +6,9 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
+#include <sys/wait.h>
 #include <time.h>
+#include <unistd.h>
 
 #define HANG   60 /* s */
 #define ROUNDS 300
@@ -238,6 +240,61 @@ static void an_endpoint_can_be_used_while_others_open(void **state)
 	pair_close();
 }
 
+/* --- threads that a child made by fork() has not */
+
+static void child_closes(void)
+{
+	pid_t child = fork();
+	int status;
+
+	if (child == 0) {
+		alarm(HANG);
+		_exit(fi_close(&sides[0].ep->fid) == 0 ? 0 : 1);
+	}
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+}
+
+static void *sleeps(void *unused)
+{
+	(void)unused;
+	while (!atomic_load(&stops))
+		(void)queue_read(sides[0].cq, 1000);
+	return NULL;
+}
+
+static void *looks(void *unused)
+{
+	(void)unused;
+	while (!atomic_load(&stops))
+		(void)queue_read(sides[0].cq, -1);
+	return NULL;
+}
+
+/* At a fork() one sleeps, or has the domain's lock. */
+static void a_child_closes_what_other_threads_use(void **state)
+{
+	void *(*const uses[])(void *) = {sleeps, looks};
+
+	(void)state;
+	for (unsigned i = 0; i < 2; i++) {
+		const struct timespec moment = {.tv_nsec = 10000000};
+		pthread_t thread;
+
+		pair_open(&(struct wish){.wait = FI_WAIT_UNSPEC});
+		assert_ok(pthread_create(&thread, NULL, uses[i], NULL));
+		for (unsigned n = 0; n < 10; n++) {
+			nanosleep(&moment, NULL);
+			child_closes();
+		}
+		atomic_store(&stops, true);
+		assert_ok(fi_cq_signal(sides[0].cq));
+		assert_ok(pthread_join(thread, NULL));
+		atomic_store(&stops, false);
+		pair_close();
+	}
+}
+
 /* --- all at once */
 
 static void each_operation_ends_once(void **state)
@@ -271,6 +328,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(an_endpoint_can_be_used_while_others_open),
+		cmocka_unit_test(a_child_closes_what_other_threads_use),
 		cmocka_unit_test(each_operation_ends_once),
 	};
 
