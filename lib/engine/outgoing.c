@@ -469,6 +469,8 @@ void outgoing_probe(struct engine *engine)
 	while ((operation = list_first(&engine->waiting, struct operation, link)) &&
 		transport_looked(engine->transport) - operation->asked >= engine->probe_interval) {
 		outgoing_heard(operation);
+		if (operation->kind == OPERATION_RMA && !rma_is_wanted(operation))
+			continue;
 		operation->requested = true;
 		probe_send(engine, operation);
 	}

@@ -25,9 +25,12 @@
  *     its event: the next store is refused, too.
  * C7. A load of two-sided messages is refused while the target's queue has no place for its event.
  *     It is repeated, under another name, until the target answers otherwise, whatever the programs
- *     do meanwhile. It fails when its rank is no longer that of the process. A load for a kept
- *     message (unexpected.h, U7) is not repeated when an entry waits for the message: its program
- *     then asks for the data itself, and may give that up.
+ *     do meanwhile. It fails when its rank is no longer that of the process, which is also looked
+ *     at before an answer is asked for. A load for a kept message (unexpected.h, U7) is not
+ *     repeated when an entry waits for the message: its program then asks for the data itself.
+ * C8. A program may give up such a load until its answer has begun to come. The load then has no
+ *     region and no event, and goes on without data, repeated or not, so that the target hears that
+ *     nobody needs the data any more.
  */
 #include <engine/rma.h>
 
@@ -257,8 +260,9 @@ static void rma_conclude(struct operation *operation)
 	const struct account account = {.moved = rma->moved, .offset = rma->offset};
 	bool wanted = rma_loads(operation) || rma->want == WANT_EVENT;
 
-	if (rma->want == WANT_KEPT) {
+	if (rma->want == WANT_KEPT)
 		unexpected_fetched(operation);
+	if (rma->want == WANT_KEPT || !operation->region) {
 		outgoing_finish(operation->space->engine, operation);
 		return;
 	}
@@ -309,6 +313,25 @@ static void load_put_off(struct operation *operation)
 		outgoing_put_off(operation);
 }
 
+/* C7. Is the rank of a load that its process?  Of what has no rank it is. */
+static bool rank_is_held(const struct operation *operation)
+{
+	const struct space *space = operation->space;
+	const uint32_t rank = operation->account.nid;
+
+	return !space->two_sided || !rma_loads(operation) ||
+	       (rank < space->map_count && space->map[rank].nid == operation->peer.nid &&
+		       space->map[rank].pid == operation->peer.pid);
+}
+
+bool rma_is_wanted(struct operation *operation)
+{
+	if (rank_is_held(operation))
+		return true;
+	rma_fail(operation, TIER_UNDELIVERABLE);
+	return false;
+}
+
 void rma_repeat(struct operation *operation)
 {
 	const struct space *space = operation->space;
@@ -325,24 +348,37 @@ void rma_repeat(struct operation *operation)
 		.operation = operation_name(operation),
 	};
 
-	if (account->nid >= space->map_count ||
-		space->map[account->nid].nid != operation->peer.nid ||
-		space->map[account->nid].pid != operation->peer.pid) {
-		rma_fail(operation, TIER_UNDELIVERABLE);
+	if (!rma_is_wanted(operation))
 		return;
-	}
 	operation->requested = true;
 	operation->rma.refused = false;
 	outgoing_send(space->engine, operation, &header);
 }
 
+/* Is it a load for such a user whose answer has not begun to come? */
+static bool load_is_for(const struct operation *operation, const struct space *space, uint64_t user)
+{
+	return operation->kind == OPERATION_RMA && operation->space == space && operation->region &&
+	       rma_loads(operation) && operation->rma.user == user && !operation->replying &&
+	       !operation->ended;
+}
+
 bool rma_withdraw(struct space *space, uint64_t user)
 {
-	list_each (struct operation, operation, &space->engine->refused, link)
-		if (operation->space == space && operation->rma.user == user) {
-			rma_end(operation);
-			return true;
-		}
+	const struct pool *operations = &space->engine->operations;
+
+	for (uint32_t i = 0; i < operations->made; i++) {
+		struct operation *operation = pool_at(operations, i);
+		struct region *region = operation->region;
+
+		if (!load_is_for(operation, space, user))
+			continue;
+		operation->region = operation->rma.source = NULL;
+		operation->rma.length = 0;
+		region->pending--;
+		tiers_leave(space, region);
+		return true;
+	}
 	return false;
 }
 
@@ -520,6 +556,8 @@ static struct operation *load_accept(
 
 static struct map load_map(const struct operation *operation)
 {
+	if (!operation->region) /* C8 */
+		return map_of_piece(NULL, 0);
 	return region_map(operation->region, operation->rma.local, operation->rma.moved);
 }
 

@@ -38,8 +38,11 @@ void rma_fetch(struct space *space, const struct fetch *fetch);
 void rma_requested(struct operation *operation, enum transport_fail why);
 /* C7: a load that was refused is sent again, or fails. */
 void rma_repeat(struct operation *operation);
-/* The load for such a `user`, which was refused, is not repeated and has no event. Returns false if
- * there is none that waits. */
+/* C7. Returns false if an operation that waits for its answer has failed instead, because nobody is
+ * to be asked any more. */
+bool rma_is_wanted(struct operation *operation);
+/* C8. A program gives up the load for such a `user`. Returns false if there is none, or its answer
+ * has begun to come. */
 bool rma_withdraw(struct space *space, uint64_t user);
 /* Its answer will not come. */
 void rma_fail(struct operation *operation, enum tier_verdict verdict);

@@ -154,16 +154,35 @@ bool messages_cancel(struct messages *messages, struct transfer *message)
 	return taken_back;
 }
 
+/* The sender of a message hears that nobody needs its data: a fetch of nothing, whose end is
+ * nobody's. */
+static void fetch_nothing(struct messages *messages, const struct transfer *message)
+{
+	struct move move = {
+		.portal = PORTAL_SIDE,
+		.match_bits = VALUE_NAME(message->value),
+		.offset = VALUE_OFFSET(message->value),
+	};
+	const struct rma_line line = {.message = MESSAGE_LOAD};
+
+	rma_command_post(messages, &move, &line, message->peer);
+}
+
 static bool receive_abandon(struct messages *messages, struct transfer *message)
 {
+	struct peer *peer = &messages->peers[message->peer];
+
 	if (!message->acknowledged)
 		return false;
-	if (link_listed(&message->link))
+	if (link_listed(&message->link)) {
 		link_remove(&message->link);
-	else if (receive_withdraw(messages, message))
-		messages->peers[message->peer].fetches--;
-	else
+		if (!peer->failed)
+			fetch_nothing(messages, message);
+	} else if (receive_withdraw(messages, message)) {
+		peer->fetches--; /* the poll core goes on with it (engine/rma.c, C8) */
+	} else {
 		return false;
+	}
 	messages->posted--;
 	vector_release(messages, message);
 	return true;

@@ -512,7 +512,8 @@ static void news_handle(struct messages *messages, const struct news *news)
 		return;
 	}
 	if (!item) {
-		refusal_heard(messages, news);
+		if (news->event == TIER_ACK)
+			refusal_heard(messages, news);
 		return;
 	}
 	messages->told_of += news->event == TIER_PUT || news->event == TIER_PUT_KEPT;

@@ -313,9 +313,10 @@ void messages_receive_wish(
 /* Takes a receive back that has matched nothing. Returns false if it has, and done() will be
  * called; so always for a receive for many messages. */
 bool messages_cancel(struct messages *messages, struct transfer *message);
-/* Gives up a send that waits for credit or for the receiver, or a receive whose fetch was refused:
- * done() is not called. Returns false if it ends by itself, soon or when the peer is found silent,
- * or is a receive that has matched nothing. */
+/* Gives up a send that waits for credit or for the receiver, or a receive whose data its sender has
+ * not begun to send: done() is not called, and the sender hears of it as if there had been no room.
+ * Returns false if it ends by itself, soon or when the peer is found silent, or is a receive that
+ * has matched nothing. */
 bool messages_abandon(struct messages *messages, struct transfer *message);
 /* Is there a kept message that such a receive would get? */
 bool messages_probe(

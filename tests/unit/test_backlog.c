@@ -175,7 +175,7 @@ static void a_fetch_that_was_refused_is_repeated__without_a_call(void **state)
 	settle(nothing_pends, ends[0]);
 }
 
-/* A program gives up a receive whose data is refused. */
+/* A program gives up a receive whose data is refused: its sender hears of it later. */
 static void a_receive_whose_fetch_is_refused_is_given_up(void **state)
 {
 	static char sent[LONG], got[LONG];
@@ -183,6 +183,7 @@ static void a_receive_whose_fetch_is_refused_is_given_up(void **state)
 	uint64_t start;
 
 	(void)state;
+	fill(sent, LONG, 1);
 	post_send(&out, 0, 1, sent, LONG, false);
 	settle(nothing_flies, ends[0]);
 	fetches_let(0, false);
@@ -197,7 +198,44 @@ static void a_receive_whose_fetch_is_refused_is_given_up(void **state)
 	assert_int_equal(ends[1]->posted, 0);
 	assert_int_equal(ends[1]->peers[0].fetches, 0);
 	fetches_let(0, true);
-	assert_true(messages_abandon(ends[0], &out.message));
+	letter_settle(&out);
+	assert_int_equal(got[0], 0);
+	settle(nothing_pends, ends[0]);
+	lengths_arrive();
+}
+
+static bool fetch_is_late(void *context)
+{
+	return messages_is_late(context);
+}
+
+/* The same of a fetch that waits for a region. */
+static void a_receive_whose_fetch_waits_is_given_up(void **state)
+{
+	struct map_vector *vector = malloc(map_vector_size(2));
+	static char sent[LONG], got[LONG];
+	struct letter out, in;
+
+	(void)state;
+	assert_non_null(vector);
+	*vector = (struct map_vector){0};
+	map_vector_add(vector, got, LONG / 2);
+	map_vector_add(vector, got + LONG / 2, LONG / 2);
+	fill(sent, LONG, 1);
+	post_send(&out, 0, 1, sent, LONG, false);
+	settle(nothing_flies, ends[0]);
+	ends[1]->vectors = VECTORS;
+	receive_as(&in, 1, &(const struct receive_wish){.peer = 0, .bits = 1, .vector = vector});
+	settle(fetch_is_late, ends[1]);
+	assert_true(messages_abandon(ends[1], &in.message));
+	ends[1]->vectors = 0;
+	free(vector);
+	letter_settle(&out);
+	assert_int_equal(in.done, 0);
+	assert_int_equal(got[0], 0);
+	assert_int_equal(ends[1]->posted, 0);
+	assert_int_equal(ends[1]->peers[0].fetches, 0);
+	settle(nothing_pends, ends[0]);
 	lengths_arrive();
 }
 
@@ -342,6 +380,7 @@ int main(void)
 		CASE_OPEN(data_comes_from_its_sender_when_there_is_memory__without_a_call),
 		CASE(a_fetch_that_was_refused_is_repeated__without_a_call),
 		CASE(a_receive_whose_fetch_is_refused_is_given_up),
+		CASE(a_receive_whose_fetch_waits_is_given_up),
 		CASE_OPEN(short_messages_take_no_slot_of_longer_ones),
 		CASE_OPEN(headers_that_a_peer_keeps_are_bounded_by_its_share),
 		CASE_OPEN(longer_sends_that_are_kept_leave_entries_for_others),

@@ -750,6 +750,147 @@ static void fetch__waits_until_the_rank_has_told_its_name_for_this_process(void 
 	assert_null(fake_next()); /* there is no memory */
 }
 
+/* --- loads that a program gives up */
+
+/* A program loads 20 bytes from rank 1 for a receive. */
+static struct fake_sent *load_begin(
+	const struct mailbox *mailbox, uint64_t descriptor, struct outcome *end)
+{
+	struct fake_sent *sent;
+
+	rig_begin(mailbox->space, descriptor,
+		&(struct rig_rma){
+			.to = RIG_PEER,
+			.portal = FETCH_PORTAL,
+			.cookie = 71,
+			.bits = 9,
+			.value = 1,
+			.length = 20,
+			.user = (uintptr_t)end,
+			.message = MESSAGE_LOAD,
+		});
+	sent = fake_next();
+	assert_non_null(sent);
+	assert_int_equal(sent->header.requested, 20);
+	return sent;
+}
+
+/* Its sender answers a load. */
+static void load_answer(const struct mailbox *mailbox, const struct fake_sent *sent,
+	enum tier_verdict verdict, uint64_t moved)
+{
+	const struct message_header answer = {.kind = MESSAGE_LOADED,
+		.space = (uint8_t)mailbox->space->space,
+		.detail = (uint16_t)verdict,
+		.operation = sent->header.operation,
+		.value = moved};
+
+	fake_deliver(RIG_PEER, &answer, data, moved);
+}
+
+/* C8. The memory is the program's again, and the sender hears that nobody needs its data. */
+static void load__that_is_given_up_goes_on_without_data(void **state)
+{
+	struct mailbox *mailbox = *state;
+	const struct engine *engine = mailbox->target->rig->engine;
+	char memory[64] = "";
+	const uint64_t descriptor = rig_describe(mailbox->space,
+		&(struct rig_tier){
+			.start = memory, .length = sizeof(memory), .queue = mailbox->queue});
+	struct outcome ends[3] = {{0}};
+	struct fake_sent *sent, *again;
+	struct rig_news news;
+
+	/* While its request is under way; it is refused. */
+	sent = load_begin(mailbox, descriptor, &ends[0]);
+	assert_int_equal(withdraw(mailbox, &ends[1]), ANSWER_GONE);
+	assert_int_equal(withdraw(mailbox, &ends[0]), ANSWER_OK);
+	assert_int_equal(withdraw(mailbox, &ends[0]), ANSWER_GONE);
+	assert_int_equal(rig_region(mailbox->space, descriptor)->pending, 0);
+	fake_finish(sent, TRANSPORT_OK);
+	load_answer(mailbox, sent, TIER_REFUSED, 0);
+	pass(mailbox, MILLISECOND);
+	again = fake_next();
+	assert_non_null(again);
+	assert_int_equal(again->header.kind, MESSAGE_LOAD);
+	assert_int_equal(again->header.match_bits, 9);
+	assert_int_equal(again->header.requested, 0);
+	fake_finish(again, TRANSPORT_OK);
+	load_answer(mailbox, again, TIER_OK, 0);
+	/* While it waits for the answer, which brings data. */
+	for (unsigned longer = 0; longer < 2; longer++) {
+		fake_set_frame(longer ? 10 : FAKE_FRAME);
+		sent = load_begin(mailbox, descriptor, &ends[1]);
+		fake_finish(sent, TRANSPORT_OK);
+		assert_int_equal(withdraw(mailbox, &ends[1]), ANSWER_OK);
+		load_answer(mailbox, sent, TIER_OK, 20);
+	}
+	assert_int_equal(pool_taken(&engine->operations), 0);
+	assert_int_equal(memory[0], 0);
+	assert_int_equal(rig_take_news(mailbox->space, mailbox->queue, &news), QUEUE_EMPTY);
+	/* Its target is gone. */
+	sent = load_begin(mailbox, descriptor, &ends[1]);
+	assert_int_equal(withdraw(mailbox, &ends[1]), ANSWER_OK);
+	fake_finish(sent, TRANSPORT_DEAD);
+	assert_int_equal(pool_taken(&engine->operations), 0);
+	assert_int_equal(rig_take_news(mailbox->space, mailbox->queue, &news), QUEUE_EMPTY);
+	assert_null(fake_next());
+}
+
+/* C8 */
+static void load__whose_answer_comes_is_not_given_up(void **state)
+{
+	struct mailbox *mailbox = *state;
+	char memory[64] = "";
+	const uint64_t descriptor = rig_describe(mailbox->space,
+		&(struct rig_tier){
+			.start = memory, .length = sizeof(memory), .queue = mailbox->queue});
+	struct outcome end = {0};
+	struct fake_arrival *arrival;
+	struct fake_sent *sent = load_begin(mailbox, descriptor, &end);
+	const struct message_header answer = {.kind = MESSAGE_LOADED,
+		.space = (uint8_t)mailbox->space->space,
+		.operation = sent->header.operation,
+		.value = 20};
+
+	fake_finish(sent, TRANSPORT_OK);
+	arrival = fake_begin(RIG_PEER, &answer, 20);
+	assert_int_equal(withdraw(mailbox, &end), ANSWER_GONE);
+	fake_place(arrival, 0, data, 20);
+	fake_end(arrival, TRANSPORT_OK);
+	assert_memory_equal(memory, data, 20);
+	assert_int_equal(rig_news(mailbox->space, mailbox->queue, TIER_REPLY).moved, 20);
+}
+
+/* C7. Its sender's transport lives, and answers to nothing. */
+static void load__of_a_rank_that_is_lost_ends_without_an_answer(void **state)
+{
+	static const struct process left[] = {RIG_SELF, {.nid = UINT32_MAX, .pid = UINT32_MAX}};
+	struct mailbox *mailbox = *state;
+	struct command set = {.kind = COMMAND_MAP};
+	char memory[64] = "";
+	const uint64_t descriptor = rig_describe(mailbox->space,
+		&(struct rig_tier){
+			.start = memory, .length = sizeof(memory), .queue = mailbox->queue});
+	struct outcome end = {0};
+	struct fake_sent *sent = load_begin(mailbox, descriptor, &end);
+
+	fake_finish(sent, TRANSPORT_OK);
+	pass(mailbox, 2 * SECOND);
+	sent = fake_next(); /* its sender is asked */
+	assert_non_null(sent);
+	assert_int_equal(sent->header.kind, MESSAGE_ASK);
+	fake_finish(sent, TRANSPORT_OK);
+	set.object.index = RIG_RANKS;
+	set.object.other = (uintptr_t)left;
+	assert_int_equal(rig_ask(mailbox->space, &set), ANSWER_OK);
+	pass(mailbox, 2 * SECOND);
+	assert_null(fake_next());
+	assert_int_equal(
+		rig_news(mailbox->space, mailbox->queue, TIER_REPLY).verdict, TIER_UNDELIVERABLE);
+	assert_int_equal(pool_taken(&mailbox->target->rig->engine->operations), 0);
+}
+
 /* A letter, and a message that a receive has taken, that end after the program's last look. */
 static void outcomes__of_a_closing_space_are_not_told(void **state)
 {
@@ -799,6 +940,9 @@ int main(void)
 		TEST(fetch__that_is_refused_is_repeated),
 		TEST(fetches__that_are_refused_are_repeated_a_few_at_a_time),
 		TEST(fetch__waits_until_the_rank_has_told_its_name_for_this_process),
+		TEST(load__that_is_given_up_goes_on_without_data),
+		TEST(load__whose_answer_comes_is_not_given_up),
+		TEST(load__of_a_rank_that_is_lost_ends_without_an_answer),
 		TEST(outcomes__of_a_closing_space_are_not_told),
 	};
 
