@@ -4,7 +4,7 @@
 
 #include <base/pages.h>
 #include <engine/fetch.h>
-#include <engine/tiers.h>
+#include <engine/unexpected.h>
 
 static size_t sharers_bytes(const struct space *space)
 {
@@ -213,7 +213,7 @@ void share_reset(struct space *space, uint32_t rank)
 static void taken_tell(struct space *space, uint32_t rank)
 {
 	const uint64_t taken =
-		atomic_load_explicit(&space->credits[rank].taken, memory_order_relaxed);
+		atomic_load_explicit(&space->credits[rank].taken, memory_order_acquire);
 
 	if (taken == space->sharers[rank].told || !word_can_leave(space, rank))
 		return;
@@ -230,6 +230,7 @@ static void share_given(struct space *space, uint32_t rank, uint64_t share)
 
 	if (sharer->asked == 0)
 		return;
+	unexpected_return(space);
 	if (share < space->kept_share)
 		share = space->kept_share;
 	if (share < space->kept_of[rank])

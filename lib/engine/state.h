@@ -110,12 +110,11 @@ struct operation {
 	};
 };
 
-/* Data of an event with TIER_DATA (unexpected.h, U6). The engine frees it after the program has set
- * `read`. */
+/* Short data of a kept message, and then of its event with TIER_DATA (unexpected.h, U6): the
+ * engine's again when the program has set `read`. */
 struct event_data {
-	struct event_data *next;
+	_Alignas(uint64_t) uint8_t data[COPIED_MAX];
 	_Atomic bool read;
-	uint8_t data[COPIED_MAX];
 };
 
 /* A rank, as those see it that share the headers with it: credit.h, C3. */
@@ -153,10 +152,10 @@ struct space {
 	/* SPACE_TIERS */
 	struct tier_portal *portals;
 	struct kept_table kept;
-	struct kept_list *kept_lists;                    /* one per Portal */
-	struct header *headers;                          /* unexpected.c, by kept message */
-	uint8_t (*copies)[COPIED_MAX];                   /* U6: by kept message */
-	struct event_data *event_data, *event_data_last; /* in the order of their events */
+	struct kept_list *kept_lists;   /* one per Portal */
+	struct header *headers;         /* unexpected.c, by kept message */
+	struct event_data *copies;      /* U6: by kept message */
+	struct link lent;               /* U6: headers, in the order of their events */
 	uint32_t kept_share;            /* U4: of each rank at first; 0: there is none */
 	uint32_t ranks;                 /* of which messages may be kept, then */
 	uint32_t *kept_of;              /* messages, by rank, then */

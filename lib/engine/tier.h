@@ -54,7 +54,7 @@ enum tier_verdict {
 
 /* The word EVENT_REGION of an event's slot. EVENT_START, EVENT_USER, EVENT_VALUE and the words
  * EVENT_INITIATOR to EVENT_OFFSET are as always; the others mean nothing. */
-#define TIER_DATA            2 /* in place of a list: `start` is in a struct event_data (state.h) */
+#define TIER_DATA            2 /* in place of a list: `start` is a struct event_data's (state.h) */
 #define TIER_KIND_AT         0
 #define TIER_LIST_AT         8
 #define TIER_VERDICT_AT      16

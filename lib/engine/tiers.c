@@ -250,6 +250,12 @@ static ALWAYS_INLINE bool request_granted(
 	       request_scrimped(space, from, header);
 }
 
+/* Does its initiator repeat a request that finds no memory (T9; rma.c, C7)? */
+static bool request_is_repeated(const struct space *space, const struct message_header *header)
+{
+	return space->life != 0 || (space->two_sided && header->kind == MESSAGE_LOAD);
+}
+
 /* A request to a Portal that is not there. */
 static __attribute__((noinline)) void portal_missing(
 	struct space *space, struct process from, const struct message_header *header)
@@ -289,7 +295,7 @@ static ALWAYS_INLINE enum tier_verdict tiers_find(struct space *space, struct pr
 	}
 	if (operation && !request_granted(space, from, header)) {
 		space_count(space, dropped_no_memory_operation);
-		return space->life != 0 ? TIER_REFUSED : TIER_DROPPED;
+		return request_is_repeated(space, header) ? TIER_REFUSED : TIER_DROPPED;
 	}
 	if (!entry_search(space, header, element, find))
 		return request_drop(space, from, header) ? TIER_REFUSED : TIER_DROPPED;
@@ -828,15 +834,18 @@ void tiers_served(struct engine *engine, struct operation *operation, enum trans
 
 /* Only a load that is answered from the region's memory is found in engine.serving. All other
  * answers were sent when their request was taken, or ended, or are late and are sent now: they are
- * before this one, and the initiator does not hear a second answer. */
+ * before this one, and the initiator does not hear a second answer. A load of two-sided messages
+ * that has had none was refused when there was no memory to say so: it is repeated (rma.c, C7). */
 void tiers_asked(struct space *space, struct process from, const struct message_header *header)
 {
+	const bool again = space->two_sided && header->detail == MESSAGE_ASK_LOAD;
+
 	notices_send(space->engine);
 	list_each (const struct operation, operation, &space->engine->serving, link)
 		if (operation->space == space && operation->remote == header->operation &&
 			operation->peer.nid == from.nid && operation->peer.pid == from.pid)
 			return;
-	tiers_refuse(space->engine, from, header, TIER_UNDELIVERABLE);
+	tiers_refuse(space->engine, from, header, again ? TIER_REFUSED : TIER_UNDELIVERABLE);
 }
 
 /* --- descriptors, counters */
@@ -919,10 +928,11 @@ static enum answer map_set(struct space *space, const struct command *command)
 	return ANSWER_OK;
 }
 
-static enum answer rank_ended(const struct space *space, const struct command *command)
+static enum answer rank_ended(struct space *space, const struct command *command)
 {
 	uint32_t rank = command->object.index;
 
+	unexpected_return(space);
 	return rank < space->ranks && space->kept_of[rank] == 0 && space->arriving_of[rank] == 0
 		       ? ANSWER_OK
 		       : ANSWER_PENDING;

@@ -13,7 +13,7 @@
 #include <engine/portal.h>
 #include <engine/tier_entry.h>
 
-enum header_state { HEADER_HERE, HEADER_ARRIVING, HEADER_CLAIMED };
+enum header_state { HEADER_HERE, HEADER_ARRIVING, HEADER_CLAIMED, HEADER_LENT };
 
 /* What takes headers: an entry, or a search, as far as events and counters want to know. */
 struct taker {
@@ -35,11 +35,11 @@ struct header {
 	uint8_t verdict;    /* enum tier_verdict */
 	bool copied;        /* U6 */
 	struct taker taker; /* CLAIMED */
-	struct link apart;  /* U7: in its source's list */
+	struct link apart;  /* U7: in its source's list; LENT: in space.lent */
 };
 
 /* In a view a message has two places of a table, and the table may have become twice as large. */
-static_assert(sizeof(struct kept) + sizeof(struct header) + COPIED_MAX +
+static_assert(sizeof(struct kept) + sizeof(struct header) + sizeof(struct event_data) +
 			      KEPT_VIEWS * 2 * sizeof(uint32_t) <=
 		      KEPT_BYTES,
 	"so much is counted for each");
@@ -94,6 +94,7 @@ bool unexpected_open(struct space *space)
 {
 	const struct segment_limits *limits = &space->segment->limits;
 
+	list_init(&space->lent);
 	space->headers = pages_map(headers_bytes(space));
 	space->copies = pages_map(copies_bytes(space));
 	space->kept_lists = calloc(limits->portals, sizeof(*space->kept_lists));
@@ -119,12 +120,6 @@ void unexpected_close(struct space *space)
 	free(space->kept_lists);
 	pages_unmap(space->headers, headers_bytes(space));
 	pages_unmap(space->copies, copies_bytes(space));
-	while (space->event_data) {
-		struct event_data *event = space->event_data;
-
-		space->event_data = event->next;
-		free(event);
-	}
 	credit_close(space);
 	pages_unmap(space->kept_of, counts_bytes(space));
 	pages_unmap(space->arriving_of, counts_bytes(space));
@@ -177,9 +172,17 @@ void sources_reset(struct space *space, uint32_t rank)
 
 /* --- messages */
 
-bool header_has_room(const struct space *space, struct process process)
+static bool table_has_room(const struct space *space, struct process process)
 {
 	return kept_has_room(&space->kept) && rank_has_room(space, process.nid);
+}
+
+bool header_has_room(struct space *space, struct process process)
+{
+	if (table_has_room(space, process))
+		return true;
+	unexpected_return(space);
+	return table_has_room(space, process);
 }
 
 uint32_t header_keep(struct space *space, struct region *region, enum tier_event kind,
@@ -187,8 +190,10 @@ uint32_t header_keep(struct space *space, struct region *region, enum tier_event
 {
 	struct attachment *attachment = attachment_of(space, region);
 	const struct match_key key = {account->match_bits, account->nid, account->pid};
-	uint32_t i = kept_take(&space->kept);
+	uint32_t i;
 
+	unexpected_return(space);
+	i = kept_take(&space->kept);
 	space->headers[i] = (struct header){
 		.account = *account,
 		.start = start,
@@ -218,7 +223,7 @@ void unexpected_copy(struct space *space, struct region *region, struct account 
 	account->moved = account->requested;
 	i = header_keep(space, region, TIER_PUT, TIER_OK, account, start, false);
 	space->headers[i].copied = true;
-	memcpy(space->copies[i], data, account->requested);
+	memcpy(space->copies[i].data, data, account->requested);
 }
 
 /* A header that is in no list goes, and perhaps the entry whose memory it referred to. */
@@ -260,52 +265,31 @@ static void taker_tell(struct space *space, const struct taker *taker, enum tier
 		tier_log(space, queue_alive(portal->logs, portal->queue), &news, account);
 }
 
-/* Copies that have been read are memory for others; the last of them goes on. */
-static struct event_data *event_data_take(struct space *space)
+/* U6. Its taker is told of a header with its data, if it wants to know. Returns false if not. */
+static bool copy_lend(struct space *space, uint32_t i, const struct taker *taker)
 {
-	struct event_data *event = NULL;
-
-	while (space->event_data &&
-		atomic_load_explicit(&space->event_data->read, memory_order_acquire)) {
-		free(event);
-		event = space->event_data;
-		space->event_data = event->next;
-	}
-	return event ? event : malloc(sizeof(*event));
-}
-
-/* NULL: no memory. */
-static const struct event_data *event_data_make(struct space *space, const uint8_t *data)
-{
-	struct event_data *event = event_data_take(space);
-
-	if (!event)
-		return NULL;
-	event->next = NULL;
-	atomic_store_explicit(&event->read, false, memory_order_relaxed);
-	memcpy(event->data, data, sizeof(event->data));
-	if (space->event_data)
-		space->event_data_last->next = event;
-	else
-		space->event_data = event;
-	space->event_data_last = event;
-	return event;
-}
-
-/* U6. Its taker is told of a header with its data, if it wants to know. */
-static void copy_tell(struct space *space, uint32_t i, const struct taker *taker)
-{
-	const struct header *header = &space->headers[i];
-	struct account account = header->account;
-	const struct event_data *event;
+	struct header *header = &space->headers[i];
+	struct event_data *copy = &space->copies[i];
 
 	if (!(taker->log & TIER_BIT(TIER_PUT_KEPT)))
-		return;
-	event = event_data_make(space, space->copies[i]);
-	if (!event)
-		account.moved = 0;
-	taker_tell(space, taker, TIER_PUT_KEPT, event ? TIER_OK : TIER_FAULT,
-		event ? (uintptr_t)event->data : 0, event ? TIER_DATA : 1, &account);
+		return false;
+	atomic_store_explicit(&copy->read, false, memory_order_relaxed);
+	header->state = HEADER_LENT;
+	list_append(&space->lent, &header->apart);
+	taker_tell(space, taker, TIER_PUT_KEPT, TIER_OK, (uintptr_t)copy->data, TIER_DATA,
+		&header->account);
+	return true;
+}
+
+void unexpected_return(struct space *space)
+{
+	list_each (struct header, header, &space->lent, apart) {
+		const uint32_t i = (uint32_t)(header - space->headers);
+
+		if (!atomic_load_explicit(&space->copies[i].read, memory_order_acquire))
+			return;
+		header_free(space, i);
+	}
 }
 
 /* U2. Its taker gets a header whose message has ended. */
@@ -313,9 +297,9 @@ static void header_tell(struct space *space, uint32_t i, const struct taker *tak
 {
 	const struct header *header = &space->headers[i];
 
-	if (header->copied)
-		copy_tell(space, i, taker);
-	else
+	if (header->copied && copy_lend(space, i, taker))
+		return;
+	if (!header->copied)
 		taker_tell(space, taker, header->kind + 1, header->verdict, header->start, 1,
 			&header->account);
 	header_free(space, i);

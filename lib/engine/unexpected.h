@@ -7,6 +7,7 @@
  *     begins                      ARRIVING       takes it: CLAIMED
  *     has ended: its own event    HERE           takes it: the event _KEPT, and it is gone
  *                                 CLAIMED: the event _KEPT, and it is gone
+ *     the program has read        LENT (U6): the event _KEPT was logged, and it is gone
  *
  * U1. A header that is not claimed is in the list of its Portal; a claimed one is in none, so
  *     nobody else takes it.
@@ -30,8 +31,10 @@
  *     sends the rest of a message holds up its own alone.
  * U6. In a space of two-sided messages a store of up to COPIED_MAX bytes that wants no answer but
  *     refusals is kept with its data, also by an entry that has no memory: each header has a place
- *     for as many. The taker of the header is told of a copy of them, which is the poll core's
- *     again when the program has read it.
+ *     for as many. The event of its taker says where they lie in that place, which is lent to the
+ *     program, with the header, until it has read them: so nothing is allocated for an event, and
+ *     what was lent counts as kept. The program reads before it tells that it has taken the
+ *     message, so a sender that keeps to its share always finds a place.
  * U7. There, as soon as an entry of the second tier has memory again, the poll core fetches what it
  *     keeps of messages whose copies are at their senders: so a sender's copies are no more than
  *     the memory here refuses, whatever the programs do meanwhile. Ranks take turns, each with its
@@ -59,10 +62,10 @@ static inline bool header_is_needed(const struct attachment *attachment)
 /* A rank is another process's now: U7. */
 void sources_reset(struct space *space, uint32_t rank);
 /* Is there a header for a message of a process? */
-bool header_has_room(const struct space *space, struct process process);
+bool header_has_room(struct space *space, struct process process);
 /* The same for one to a region, or does it need none? */
 static inline bool unexpected_has_room(
-	const struct space *space, const struct attachment *attachment, struct process process)
+	struct space *space, const struct attachment *attachment, struct process process)
 {
 	return !header_is_needed(attachment) || header_has_room(space, process);
 }
@@ -84,6 +87,9 @@ static inline uint32_t unexpected_keep(struct space *space, struct region *regio
 /* The same for a store whose data the entry has no memory for (U6). */
 void unexpected_copy(struct space *space, struct region *region, struct account *account,
 	const void *data, uint64_t start);
+
+/* U6. What was lent and has been read is free again. */
+void unexpected_return(struct space *space);
 
 /* The message of a header, which may be KEPT_NONE, has ended, after its own event. */
 void unexpected_ended(struct space *space, uint32_t header, enum tier_verdict verdict);

@@ -318,7 +318,8 @@ void credit_count(struct messages *messages, uint32_t index)
 {
 	struct peer *peer = &messages->peers[index];
 
-	atomic_store_explicit(&peer->credit->taken, taken_now(peer) + 1, memory_order_relaxed);
+	/* Release: U6. */
+	atomic_store_explicit(&peer->credit->taken, taken_now(peer) + 1, memory_order_release);
 	if (!credit_is_due(messages, peer))
 		return;
 	if (peer->tell.busy)
@@ -570,13 +571,15 @@ static void news_handle(struct messages *messages, const struct news *news)
 	}
 }
 
-/* The data of an event has been read. */
-static void event_data_return(const struct news *news)
+/* Reads the data of an event, which are the poll core's again before the program says that it has
+ * taken the message (engine/unexpected.h, U6). */
+static void event_data_read(struct news *news, uint8_t *data)
 {
-	struct event_data *data =
-		(struct event_data *)(uintptr_t)(news->start - offsetof(struct event_data, data));
+	struct event_data *lent = (struct event_data *)(uintptr_t)news->start;
 
-	atomic_store_explicit(&data->read, true, memory_order_release);
+	memcpy(data, lent->data, news->moved);
+	news->start = (uintptr_t)data;
+	atomic_store_explicit(&lent->read, true, memory_order_release);
 }
 
 static void outcome_handle(struct messages *messages, struct outcome *outcome)
@@ -613,6 +616,7 @@ static unsigned outcomes_run(struct messages *messages)
 /* What became of messages before an event was logged comes before the event. */
 unsigned events_run(struct messages *messages)
 {
+	uint8_t data[COPIED_MAX];
 	unsigned count = 0;
 	struct news news;
 
@@ -625,9 +629,9 @@ unsigned events_run(struct messages *messages)
 				"has lost events, because its queue was full");
 		else if (answer != QUEUE_EVENT)
 			break;
-		news_handle(messages, &news);
 		if (news.tier == TIER_DATA)
-			event_data_return(&news);
+			event_data_read(&news, data);
+		news_handle(messages, &news);
 		count++;
 	}
 	if (messages->disabled) {

@@ -57,8 +57,7 @@ void cluster_finish(struct cluster *cluster);
 uint64_t cluster_count(const struct cluster *cluster);
 
 /* What the engine of the entered node is about to do, and the answer that it has given. */
-void cluster_arrived(
-	const struct space *space, struct process from, const struct message_header *header);
+void cluster_arrived(struct space *space, struct process from, const struct message_header *header);
 void cluster_whole(const struct space *space, uint64_t bits, bool whole);
 void cluster_posted(const struct space *space, const struct command *command);
 void cluster_asked(const struct space *space, const struct command *command);

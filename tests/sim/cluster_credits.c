@@ -8,6 +8,7 @@
 
 #include <engine/state.h>
 #include <engine/statistics.h>
+#include <engine/unexpected.h>
 #include <sim/granted.h>
 #include <sim/report.h>
 #include <wire/message.h>
@@ -55,8 +56,9 @@ static struct ledger *account_named(
 
 /* --- what arrives */
 
-bool credits_admit(struct member *member, const struct space *space, const struct post *message)
+bool credits_admit(struct member *member, struct space *space, const struct post *message)
 {
+	unexpected_return(space);
 	if (space->kept_of[message->rank] < space->share_of[message->rank])
 		return true;
 	member->refusals++;

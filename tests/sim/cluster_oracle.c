@@ -222,8 +222,7 @@ static void arrival_check(struct cluster *cluster, struct member *member, struct
 	cluster->lives[at] = message->life;
 }
 
-void cluster_arrived(
-	const struct space *space, struct process from, const struct message_header *header)
+void cluster_arrived(struct space *space, struct process from, const struct message_header *header)
 {
 	struct cluster *cluster = cluster_here();
 	struct member *member = member_of(space);

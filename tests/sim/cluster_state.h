@@ -184,7 +184,7 @@ void oracle_shown(struct member *member, bool finished);
 /* The credit of each pair, in this run. */
 uint32_t credits_choose(struct prng *prng);
 /* A message comes that no receive has got: is it kept? */
-bool credits_admit(struct member *member, const struct space *space, const struct post *message);
+bool credits_admit(struct member *member, struct space *space, const struct post *message);
 void credits_keep(struct member *member, struct post *message, uint32_t name);
 /* It has been received, or used. */
 void credits_take(struct post *message);

@@ -27,8 +27,7 @@ static struct tier_program *here(void)
 }
 
 /* Without tiers it is two-sided messages that are watched. */
-static void arrived(
-	const struct space *space, struct process from, const struct message_header *header)
+static void arrived(struct space *space, struct process from, const struct message_header *header)
 {
 	if (node_current()->simulation->cluster)
 		cluster_arrived(space, from, header);

@@ -418,6 +418,47 @@ static void message__without_memory_leaves_the_receive_alone(void **state)
 	operations->made = made;
 }
 
+/* C7. */
+static void load__without_memory_for_its_answer_is_refused_until_there_is_some(void **state)
+{
+	struct mailbox *mailbox = *state;
+	struct engine *engine = mailbox->target->rig->engine;
+	struct message_header header = {.kind = MESSAGE_LOAD,
+		.space = (uint8_t)mailbox->space->space,
+		.uid = RIG_UID,
+		.portal = FETCH_PORTAL,
+		.cookie = 1,
+		.match_bits = 9,
+		.requested = COPIED_MAX + 1,
+		.operation = 7};
+	const unsigned copies = engine->copies.made, operations = engine->operations.made;
+
+	engine->copies.made = COPIES_MAX; /* as if all others were in use */
+	fake_share_spent(RIG_PEER);
+	for (unsigned asks = 0; asks < 2; asks++) {
+		struct fake_sent *sent;
+
+		/* Nor is there an operation for a refusal: the initiator asks. */
+		engine->operations.made = asks ? OPERATIONS_MAX : operations;
+		fake_deliver(RIG_PEER, &header, NULL, 0);
+		engine->operations.made = operations;
+		if (asks) {
+			assert_null(fake_next());
+			header.kind = MESSAGE_ASK;
+			header.detail = MESSAGE_ASK_LOAD;
+			fake_deliver(RIG_PEER, &header, NULL, 0);
+		}
+		engine_poll(engine);
+		sent = fake_next();
+		assert_non_null(sent);
+		assert_int_equal(sent->header.kind, MESSAGE_LOADED);
+		assert_int_equal(sent->header.operation, 7);
+		assert_int_equal(sent->header.detail, TIER_REFUSED);
+		fake_finish(sent, TRANSPORT_OK);
+	}
+	engine->copies.made = copies;
+}
+
 static void receive__in_a_space_without_two_sided_messages_is_nothing(void **state)
 {
 	struct mailbox *mailbox = *state;
@@ -518,7 +559,7 @@ static void letters__that_are_not_delivered_are_told_once(void **state)
 	}
 }
 
-/* --- messages that wait at their senders */
+/* --- messages that are kept */
 
 /* There is no memory. */
 static void memory_end(const struct mailbox *mailbox)
@@ -527,6 +568,53 @@ static void memory_end(const struct mailbox *mailbox)
 					   .tier = 1,
 					   .options = REGION_PUT | REGION_TRUNCATE,
 					   .log = UINT32_MAX});
+}
+
+/* U6. Their places are free when the program has read them, in the order of the events. */
+static void letters__that_were_kept_are_lent_until_they_are_read(void **state)
+{
+	enum { COUNT = 8, READ = 3 };
+	struct mailbox *mailbox = *state;
+	struct space *space = mailbox->target->rig->engine->spaces[mailbox->space->space];
+	struct message_header header = message(mailbox, 8);
+	struct command ended = {.kind = COMMAND_RANK_ENDED};
+	struct event_data *lent[COUNT];
+	struct outcome end = {0};
+	char got[8];
+
+	memory_end(mailbox);
+	header.detail = MESSAGE_REFUSALS;
+	for (unsigned i = 0; i < COUNT; i++)
+		fake_deliver(RIG_PEER, &header, data + i, 8);
+	for (unsigned i = 0; i < COUNT; i++) {
+		struct rig_news news;
+
+		post(mailbox, &end, got, sizeof(got));
+		news = rig_news(mailbox->space, mailbox->queue, TIER_PUT_KEPT);
+		assert_int_equal(news.tier, TIER_DATA);
+		assert_int_equal(news.moved, 8);
+		lent[i] = (struct event_data *)(uintptr_t)news.start;
+		assert_true(lent[i] >= space->copies && lent[i] < space->copies + SHARE);
+		assert_memory_equal(lent[i]->data, data + i, 8);
+	}
+	assert_int_equal(space->kept_of[1], COUNT);
+	for (unsigned i = 0; i < READ; i++)
+		lent[i]->read = true;
+	fake_deliver(RIG_PEER, &header, data, 8);
+	assert_int_equal(space->kept_of[1], COUNT - READ + 1);
+	assert_memory_equal(lent[READ]->data, data + READ, 8);
+	for (unsigned i = READ; i < COUNT; i++)
+		lent[i]->read = true;
+	/* A share is full of what was lent and has been read. */
+	for (unsigned i = COUNT - READ + 1; i < SHARE + COUNT - READ; i++)
+		fake_deliver(RIG_PEER, &header, data, 8);
+	assert_int_equal(space->kept_of[1], SHARE);
+	assert_int_equal(rig_counter(mailbox->space, dropped_no_header), 0);
+	unexpected_forget(space, 0);
+	post(mailbox, &end, got, sizeof(got));
+	assert_int_equal(space->kept_of[1], 0);
+	ended.object.index = 1;
+	assert_int_equal(rig_ask(mailbox->space, &ended), ANSWER_OK);
 }
 
 /* There is memory for so many messages. */
@@ -933,9 +1021,11 @@ int main(void)
 		TEST(message__in_pieces_ends_when_all_of_it_is_here),
 		TEST(message__of_others_leaves_the_receive_alone),
 		TEST(message__without_memory_leaves_the_receive_alone),
+		TEST(load__without_memory_for_its_answer_is_refused_until_there_is_some),
 		TEST(receive__in_a_space_without_two_sided_messages_is_nothing),
 		TEST(letter__is_a_copy_that_wants_no_answer),
 		TEST(letters__that_are_not_delivered_are_told_once),
+		TEST(letters__that_were_kept_are_lent_until_they_are_read),
 		TEST(fetches__of_a_silent_rank_leave_others_their_turn),
 		TEST(fetch__that_is_refused_is_repeated),
 		TEST(fetches__that_are_refused_are_repeated_a_few_at_a_time),
