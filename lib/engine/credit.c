@@ -18,6 +18,7 @@ bool credit_open(struct space *space)
 	space->heard = UINT32_MAX;
 	list_init(&space->silent);
 	list_init(&space->wanting);
+	list_init(&space->owing);
 	if (space->kept_share == 0)
 		return true;
 	for (uint32_t i = 0; i < space->ranks; i++)
@@ -28,8 +29,21 @@ bool credit_open(struct space *space)
 	return space->sharers || space->ranks == 0;
 }
 
+static void word_forget(struct space *space, struct sharer *sharer)
+{
+	sharer->owes = 0;
+	if (!link_listed(&sharer->owing))
+		return;
+	link_remove(&sharer->owing);
+	space->engine->owing--;
+	space->engine->awaits--;
+}
+
 void credit_close(struct space *space)
 {
+	if (space->sharers)
+		list_each (struct sharer, sharer, &space->owing, owing)
+			word_forget(space, sharer);
 	pages_unmap(space->sharers, sharers_bytes(space));
 }
 
@@ -52,9 +66,22 @@ static void word_send(struct space *space, uint32_t rank, unsigned kind, uint64_
 	notice_send_late(space->engine, space->map[rank], &word);
 }
 
-static bool word_can_leave(struct space *space, uint32_t rank)
+/* C5. Returns false if it cannot leave now. */
+static bool word_can_leave(struct space *space, uint32_t rank, unsigned kind)
 {
-	return rank_is_known(space, rank) && operation_reserve(space->engine, 1);
+	struct sharer *sharer = &space->sharers[rank];
+
+	if (!rank_is_known(space, rank))
+		return false;
+	if (operation_reserve(space->engine, 1))
+		return true;
+	sharer->owes |= 1u << kind;
+	if (!link_listed(&sharer->owing)) {
+		list_append(&space->owing, &sharer->owing);
+		space->engine->owing++;
+		space->engine->awaits++;
+	}
+	return false;
 }
 
 /* --- receiver */
@@ -113,13 +140,14 @@ static void share_seek(struct space *space, uint32_t rank)
 		/* It comes back when it has given, or is heard of. */
 		link_remove(&sharer->silent);
 		space->heard = UINT32_MAX;
-		if (!word_can_leave(space, other))
+		if (!rank_is_known(space, other))
 			continue;
 		sharer->asked = share_now(space, other) / 2;
 		if (sharer->asked < space->kept_share)
 			sharer->asked = space->kept_share;
 		sharer->takes++;
-		word_send(space, other, WORD_TAKE, sharer->asked);
+		if (word_can_leave(space, other, WORD_TAKE))
+			word_send(space, other, WORD_TAKE, sharer->asked);
 		return;
 	}
 }
@@ -162,7 +190,7 @@ static void wanting_serve(struct space *space)
 			return;
 		}
 		link_remove(&sharer->wanting);
-		if (waits && word_can_leave(space, rank))
+		if (waits && word_can_leave(space, rank, WORD_SHARE))
 			word_send(space, rank, WORD_SHARE, share_now(space, rank));
 	}
 }
@@ -202,6 +230,7 @@ void share_reset(struct space *space, uint32_t rank)
 		link_remove(&sharer->silent);
 	if (link_listed(&sharer->wanting))
 		link_remove(&sharer->wanting);
+	word_forget(space, sharer);
 	sharer->asked = 0;
 	sharer->takes = 0;
 	sharer->told = 0;
@@ -215,7 +244,7 @@ static void taken_tell(struct space *space, uint32_t rank)
 	const uint64_t taken =
 		atomic_load_explicit(&space->credits[rank].taken, memory_order_acquire);
 
-	if (taken == space->sharers[rank].told || !word_can_leave(space, rank))
+	if (taken == space->sharers[rank].told || !word_can_leave(space, rank, WORD_CREDIT))
 		return;
 	space->sharers[rank].told = taken;
 	word_send(space, rank, WORD_CREDIT, taken);
@@ -281,7 +310,7 @@ static void credit_give(struct space *space, uint32_t rank)
 
 	if (left > credit->wanted && left + share / 8 >= share)
 		return;
-	if (!word_can_leave(space, rank))
+	if (!word_can_leave(space, rank, WORD_GIVEN))
 		return;
 	if (left < share) {
 		atomic_store_explicit(&credit->share, (uint32_t)left, memory_order_seq_cst);
@@ -333,6 +362,38 @@ static void taken_hear(struct space *space, uint32_t rank, uint64_t taken)
 }
 
 /* --- both */
+
+static void words_resume(struct space *space, uint32_t rank)
+{
+	struct sharer *sharer = &space->sharers[rank];
+	const uint32_t owed = sharer->owes;
+
+	word_forget(space, sharer);
+	if (owed & 1u << WORD_TAKE && sharer->asked != 0 && word_can_leave(space, rank, WORD_TAKE))
+		word_send(space, rank, WORD_TAKE, sharer->asked);
+	if (owed & 1u << WORD_SHARE && sharer->asked == 0 &&
+		word_can_leave(space, rank, WORD_SHARE))
+		word_send(space, rank, WORD_SHARE, share_now(space, rank));
+	if (owed & 1u << WORD_CREDIT)
+		taken_tell(space, rank);
+	if (owed & 1u << WORD_GIVEN && space->credits[rank].wanted != 0)
+		credit_give(space, rank);
+}
+
+void credit_resume(struct engine *engine)
+{
+	for (unsigned i = 0; i < SPACES; i++) {
+		struct space *space = engine->spaces[i];
+
+		if (!space || space->kept_share == 0)
+			continue;
+		list_each (struct sharer, sharer, &space->owing, owing) {
+			if (!operation_reserve(engine, 1))
+				return;
+			words_resume(space, (uint32_t)(sharer - space->sharers));
+		}
+	}
+}
 
 bool credit_word(struct space *space, struct process from, const struct message_header *header)
 {

@@ -23,7 +23,9 @@
  *     share smaller looks at the count then. So one of them sees what the other has done, and a
  *     program that finds its share used up takes its count back. A share is left at one more than
  *     is in use: a sender is not stopped by messages that were taken, but too few to be told.
- * C5. Nothing here is of an earlier use of a rank: words with an earlier name are refused, and both
+ * C5. A word for which there is no operation is owed, and sent when there is one, with what is true
+ *     then: so a rank is asked as soon as it can be, and hears what it waits for.
+ * C6. Nothing here is of an earlier use of a rank: words with an earlier name are refused, and both
  *     ends begin again (share_reset()).
  */
 #ifndef ENGINE_CREDIT_H
@@ -84,6 +86,8 @@ void credit_answered(struct space *space, const struct outcome *outcome);
 
 /* --- both */
 
+/* C5. The words that are owed, as far as there are operations. */
+void credit_resume(struct engine *engine);
 /* A store to the entry for words. Returns true if it was for the poll core alone. */
 bool credit_word(struct space *space, struct process from, const struct message_header *header);
 

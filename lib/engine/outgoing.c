@@ -24,9 +24,10 @@
 
 #include <base/clock.h>
 
-#include <engine/rma.h>
+#include <engine/credit.h>
 #include <engine/letters.h>
 #include <engine/logging.h>
+#include <engine/rma.h>
 #include <engine/tiers.h>
 #include <engine/triggered.h>
 
@@ -465,6 +466,10 @@ void outgoing_probe(struct engine *engine)
 	struct operation *operation;
 
 	refused_repeat(engine);
+	if (engine->owing != 0) {
+		credit_resume(engine);
+		notices_send(engine);
+	}
 	/* Oldest news first, so the first that is not due ends it. */
 	while ((operation = list_first(&engine->waiting, struct operation, link)) &&
 		transport_looked(engine->transport) - operation->asked >= engine->probe_interval) {
@@ -479,14 +484,15 @@ void outgoing_probe(struct engine *engine)
 uint64_t outgoing_deadline(const struct engine *engine)
 {
 	const struct operation *first = list_first(&engine->waiting, struct operation, link);
-	uint64_t due = repeat_due(engine), now;
+	uint64_t due = repeat_due(engine), now, left;
 
 	if (first && first->asked + engine->probe_interval < due)
 		due = first->asked + engine->probe_interval;
-	if (due == UINT64_MAX)
+	if (due == UINT64_MAX && engine->owing == 0)
 		return UINT64_MAX;
 	now = clock_now(engine->clock);
-	return due > now ? due - now : 0;
+	left = due > now ? due - now : 0;
+	return engine->owing != 0 && left > REPEAT_PAUSE ? REPEAT_PAUSE : left;
 }
 
 void outgoing_abandon(struct engine *engine)

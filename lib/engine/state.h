@@ -121,6 +121,8 @@ struct event_data {
 struct sharer {
 	struct link silent;  /* if it has more than the least share, and was not asked for any */
 	struct link wanting; /* if it waits for more */
+	struct link owing;   /* if words to it are owed: C5 */
+	uint32_t owes;       /* a bit for each kind of them */
 	uint32_t takes;      /* so often was it asked */
 	uint32_t asked;      /* how large its share is to become; 0: it was not asked */
 	uint64_t told;       /* by the poll core, last: of its messages, those that were taken */
@@ -162,6 +164,7 @@ struct space {
 	_Atomic uint32_t *share_of;     /* of each rank, then: engine.h, shares */
 	struct sharer *sharers;         /* by rank, then */
 	struct link silent, wanting;    /* of them; silent longest first */
+	struct link owing;              /* of them */
 	uint32_t heard;                 /* the last of them that was */
 	uint32_t grown;                 /* ranks with more than kept_share */
 	struct credit *credits;         /* by rank; NULL: the front end counts none (engine.h) */
@@ -202,7 +205,8 @@ struct engine {
 	struct link waiting;      /* gets whose request has arrived, oldest news first */
 	struct link refused;      /* loads that are to be repeated (rma.c, C7), in this order */
 	uint64_t repeated;        /* when some were, ns */
-	uint32_t awaits;          /* operations in these two lists */
+	uint32_t owing;           /* ranks of all spaces, to which words are owed: credit.h, C5 */
+	uint32_t awaits;          /* these, and operations in the two lists */
 	uint64_t probe_interval;  /* ns */
 	uint64_t push_look;       /* ns between looks for frames while the program only sends */
 	struct link sending[SENDING_LISTS]; /* puts that want an ACK, by their link */
@@ -480,7 +484,8 @@ void outgoing_fail(struct engine *engine, struct operation *operation, uint32_t 
 void outgoing_heard(struct operation *operation);
 /* A get whose last event has been logged: freed once its request is also done with. */
 void outgoing_finish(struct engine *engine, struct operation *operation);
-/* Asks after the targets of gets that have waited long, and repeats loads that were refused. */
+/* Asks after the targets of gets that have waited long, repeats loads that were refused, and sends
+ * words that are owed (credit.h, C5). */
 void outgoing_probe(struct engine *engine);
 /* ns until outgoing_probe() has something to do; UINT64_MAX: nothing waits. */
 uint64_t outgoing_deadline(const struct engine *engine);

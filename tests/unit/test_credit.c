@@ -233,6 +233,61 @@ static void messages__that_were_taken_are_told_with_a_smaller_share(void **state
 	expect_word(ends, 0, WORD_CREDIT, 5);
 }
 
+/* As if all operations were in use, or no more. */
+static void operations_let(const struct ends *ends, bool free)
+{
+	struct pool *operations = &ends->target->rig->engine->operations;
+	static unsigned made, left;
+
+	if (free) {
+		operations->made = made;
+		operations->left = left;
+		return;
+	}
+	made = operations->made;
+	left = operations->left;
+	operations->made = OPERATIONS_MAX;
+	operations->left = 0;
+}
+
+/* C5. Nothing else comes, or is sent, that would remind the poll core. */
+static void words__for_which_there_is_no_operation_are_sent_later(void **state)
+{
+	struct ends *ends = *state;
+	const struct engine *engine = ends->target->rig->engine;
+	const uint32_t had = burst(ends, 0, true);
+
+	assert_true(engine_deadline(engine) > SECOND);
+	operations_let(ends, false);
+	burst(ends, 1, false);
+	expect_silence(ends);
+	assert_true(engine_deadline(engine) < MILLISECOND);
+	operations_let(ends, true);
+	expect_word(ends, 0, WORD_TAKE, had / 2);
+	expect_silence(ends);
+	operations_let(ends, false);
+	ends->credits[0].taken = 5;
+	hear(ends, 0, WORD_GIVEN, had / 2);
+	credit_set(&ends->credits[1], 64);
+	hear(ends, 1, WORD_TAKE, 5);
+	expect_silence(ends);
+	assert_int_equal(ends->credits[1].share, 64);
+	operations_let(ends, true);
+	expect_word(ends, 0, WORD_CREDIT, 5);
+	expect_word(ends, 1, WORD_SHARE, share_now(ends->space, 1));
+	expect_word(ends, 1, WORD_GIVEN, 5);
+	expect_silence(ends);
+	assert_int_equal(ends->credits[1].share, 5);
+	assert_true(engine_deadline(engine) > SECOND);
+	/* A rank that is another process's is owed nothing. */
+	operations_let(ends, false);
+	hear(ends, 1, WORD_TAKE, 1);
+	share_reset(ends->space, 1);
+	operations_let(ends, true);
+	expect_silence(ends);
+	assert_int_equal(engine->awaits, 0);
+}
+
 static void share__goes_as_far_as_what_is_in_use_and_then_further(void **state)
 {
 	struct ends *ends = *state;
@@ -429,6 +484,7 @@ int main(void)
 		TEST(memory__is_not_taken_from_others_by_a_rank_that_has_its_part),
 		TEST(memory__that_is_said_to_be_given_back_is_no_more_than_was_asked_for),
 		TEST(messages__that_were_taken_are_told_with_a_smaller_share),
+		TEST(words__for_which_there_is_no_operation_are_sent_later),
 		TEST(share__goes_as_far_as_what_is_in_use_and_then_further),
 		TEST(words__of_a_liar_are_not_believed),
 		TEST(shares__are_kept_to_by_a_sender_that_gives_back_whatever_comes_when),
