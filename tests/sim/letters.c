@@ -25,7 +25,7 @@
 #define BITS_NUMBER  UINT64_C(0xffffffff00000000)
 #define WORD_AT      32
 #define DRAIN        (200 * MICROSECOND) /* between two looks of a rank that has made its steps */
-#define SLEEP        (100 * MILLISECOND) /* of rank 0's program, when all was sent */
+#define SLEEP        (100 * MILLISECOND) /* of rank 0's program, when all was sent or received */
 #define CROWD        1750 /* sends that fill a block and all slots of a peer, and not two blocks */
 #define CROWD_EAGER  4096
 #define LETTERS_ALL  1000000
@@ -69,9 +69,13 @@ struct rank {
 
 struct letters {
 	struct simulation *simulation;
-	bool asleep;      /* rank 0's program is */
-	bool crowded;     /* and there is less memory than rank 1 sends */
-	uint64_t wake_at; /* 0: rank 1 still sends */
+	bool asleep;       /* rank 0's program is */
+	bool crowded;      /* and there is less memory than rank 1 sends */
+	uint64_t wake_at;  /* 0: the rank that sends then still does */
+	uint32_t sender;   /* that rank */
+	bool again;        /* K7: it is to sleep again */
+	uint64_t sleep_at; /* then; 0: it has not received all */
+	uint32_t had;      /* K7: headers of rank 1, in its share; 0: it still sends */
 	struct prng prng;
 	uint64_t interval, size_max;
 	uint32_t eager, headers, spare;
@@ -491,12 +495,22 @@ static void block_empty(struct rank *rank)
 	} while (rank->messages->linked[0] == 0 && rank->waits[WAIT_MESSAGES].count > 0);
 }
 
+/* Headers of a rank at rank 0. */
+static uint32_t share_at_first(const struct letters *letters, uint32_t rank)
+{
+	const struct rank *first = &letters->ranks[0];
+
+	return rank < letters->simulation->node_count
+		       ? node_engine(first->node)->spaces[SPACE]->share_of[rank]
+		       : 0;
+}
+
 /* K5. Rank 0's program wakes, unless its peer still sends or its sleep goes on. */
 static void wake(struct letters *letters)
 {
 	const uint64_t now = simulation_now(letters->simulation);
 
-	if (letters->ranks[1].left != 0)
+	if (letters->ranks[letters->sender].left != 0)
 		return;
 	if (letters->wake_at == 0)
 		letters->wake_at = now + SLEEP;
@@ -508,9 +522,32 @@ static void wake(struct letters *letters)
 	}
 	letters->asleep = false;
 	for (uint32_t i = 0; i < letters->count; i++)
-		if (!letters->all[i]->done)
+		if (letters->all[i]->send && !letters->all[i]->done)
 			letter_wrong(
 				letters, letters->all[i], "waits for a program that sleeps", 0);
+	if (share_at_first(letters, 2) < letters->had / 2)
+		FAIL(letters, "letters: rank 2 has %u headers at rank 0, of %u of silent rank 1",
+			share_at_first(letters, 2), letters->had);
+}
+
+/* K7. Rank 0's program sleeps again when it has received all, and rank 2 sends. */
+static void sleep_again(struct letters *letters)
+{
+	const struct rank *rank = &letters->ranks[0];
+	const uint64_t now = simulation_now(letters->simulation);
+
+	if (!letters->again || rank->waits[WAIT_MESSAGES].count > 0)
+		return;
+	if (letters->sleep_at == 0)
+		letters->sleep_at = now + SLEEP;
+	if (now < letters->sleep_at)
+		return;
+	letters->again = false;
+	letters->had = share_at_first(letters, 1);
+	letters->sender = 2;
+	letters->ranks[2].left = letters->had / 2;
+	letters->wake_at = 0;
+	letters->asleep = true;
 }
 
 /* K6. */
@@ -539,10 +576,10 @@ static void letters_step(void *object, uint64_t life)
 	node_enter(node);
 	if (letters->asleep && rank == letters->ranks) {
 		wake(letters);
-	} else if (letters->asleep && rank->left > 0) {
+	} else if (letters->asleep && rank == &letters->ranks[letters->sender] && rank->left > 0) {
 		rank->left--;
 		send_make(rank);
-	} else if (letters->asleep) {
+	} else if (letters->asleep || (letters->again && rank->left > 0)) {
 		/* It waits. */
 	} else if (rank->left > 0) {
 		rank->left--;
@@ -553,6 +590,8 @@ static void letters_step(void *object, uint64_t life)
 	}
 	letters_progress(node);
 	memory_check(letters, rank);
+	if (rank == letters->ranks)
+		sleep_again(letters);
 	/* Its calls were turns of the engine. */
 	workload_events(node);
 	node_leave(node);
@@ -616,6 +655,7 @@ struct letters *letters_create(
 void letters_sleep(struct letters *letters)
 {
 	letters->asleep = true;
+	letters->sender = 1;
 	letters->divided = false;
 	letters->block = 0;
 	letters->headers = letters->spare = 64 * letters->simulation->node_count;
@@ -628,6 +668,9 @@ void letters_sleep(struct letters *letters)
 	}
 	for (uint32_t i = 0; i < letters->simulation->node_count; i++)
 		letters->ranks[i].left = i != 1 ? 0 : letters->crowded ? CROWD : letters->spare / 2;
+	letters->again = !letters->crowded && letters->simulation->node_count > 2;
+	if (letters->again)
+		letters->ranks[2].left = 1; /* there will be more */
 }
 
 void letters_free(struct letters *letters)

@@ -24,6 +24,9 @@
  *     that rank in all. When a program that had no memory left has received what took it, the
  *     same is true of all that it has not received, less what has copies at its sender.
  * K6. What a rank has granted and keeps never takes more memory than it may have (granted.h).
+ * K7. When a rank has sent much, all of which was received, and is silent, and then another one
+ *     sends to the same rank, whose program sleeps, that one gets at least half of what the first
+ *     one had.
  */
 #ifndef SIM_LETTERS_H
 #define SIM_LETTERS_H
@@ -39,8 +42,8 @@ struct space;
 struct letters *letters_create(
 	struct simulation *simulation, uint64_t steps, uint64_t interval, uint64_t size_max);
 /* Before the nodes begin: rank 0's program sleeps until rank 1 has sent it as much as K5 says, and
- * a while longer; or until there is more, and again when it has received a part. The others do
- * nothing. */
+ * a while longer; or until there is more, and again when it has received a part; or until rank 1
+ * has sent, and then, when it has received all, until rank 2 has (K7). The others do nothing. */
 void letters_sleep(struct letters *letters);
 void letters_free(struct letters *letters);
 /* A node, which is entered, has begun a life. */
