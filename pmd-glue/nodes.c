@@ -28,12 +28,12 @@ const char *nodes_address_fault(const struct in6_addr *address)
 		return "stands for an IPv4 address, whose node id is that address itself, without "
 		       "PTL_HOSTS";
 	if (IN6_IS_ADDR_UNSPECIFIED(address))
-		return "is nobody's";
+		return "is the unspecified address: give the address of a host";
 	if (IN6_IS_ADDR_MULTICAST(address))
-		return "is a group's";
+		return "is a multicast address: give the address of a host";
 	if (IN6_IS_ADDR_LINKLOCAL(address))
-		return "means another host on each link: take a global one, or one that begins "
-		       "with fd";
+		return "is a link-local address: give a global address, or one that begins with "
+		       "fd";
 	return NULL;
 }
 
