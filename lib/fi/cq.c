@@ -41,14 +41,20 @@ static bool cq_reserve(struct cq *cq, uint32_t count, uint32_t most)
 	return true;
 }
 
-bool cq_promise(struct cq *cq)
+static uint32_t cq_most(const struct cq *cq)
 {
-	return cq_reserve(cq, 1, cq->bound > cq->least ? cq->bound : cq->least);
+	return cq->bound > cq->least ? cq->bound : cq->least;
 }
 
+bool cq_promise(struct cq *cq)
+{
+	return cq_reserve(cq, 1, cq_most(cq));
+}
+
+/* What was promised may have the queue for itself. */
 bool cq_stretch(struct cq *cq)
 {
-	return cq_reserve(cq, 1, ROOM_MOST);
+	return cq->tail - cq->head < cq_most(cq) && cq_reserve(cq, 1, ROOM_MOST);
 }
 
 bool cq_promise_many(struct cq *cq, uint32_t count)

@@ -456,8 +456,8 @@ uint32_t av_find(const struct av *av, struct process process, uint32_t life, uin
 int cq_open(struct fid_domain *domain, struct fi_cq_attr *attr, struct fid_cq **cq, void *context);
 /* F1. Returns false if there is no place. */
 bool cq_promise(struct cq *cq);
-/* The same for a completion that no operation of this program has: then the queue becomes longer,
- * up to a bound. */
+/* The same for a completion that no operation of this program has, beside all that was promised, as
+ * long as the program has fewer unread than the queue is to have places. */
 bool cq_stretch(struct cq *cq);
 /* F1 for all messages of a receive for many, and for its own completion, which come beside what is
  * promised otherwise. Then those that have not come are given back. */

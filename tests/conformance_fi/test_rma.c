@@ -327,6 +327,40 @@ static void no_remote_data_is_lost_when_nobody_reads(void **state)
 	nothing_completes(&sides[1]);
 }
 
+/* A target that makes calls, and does not read its queue, keeps what that has places for, and what
+ * is kept for one that makes no calls. */
+static void remote_data_waits_for_a_reader(void **state)
+{
+	enum { UNREAD = 17408 + 16384, COUNT = UNREAD + 10000, WINDOW = 512, IDLE = 20000 };
+	const time_t end = time(NULL) + HANG;
+	unsigned posted = 0, ended = 0, read = 0, idle = 0;
+	struct fi_cq_tagged_entry entries[64];
+	ssize_t taken;
+
+	(void)state;
+	while (read < COUNT) {
+		if (posted < COUNT && posted - ended < WINDOW &&
+			fi_writedata(sides[0].ep, local, 8, NULL, posted, sides[0].other, base, key,
+				&context) == 0)
+			posted++;
+		taken = fi_cq_read(sides[0].cq, entries, 64);
+		assert_true(taken >= 0 || taken == -FI_EAGAIN);
+		ended += taken > 0 ? (unsigned)taken : 0;
+		idle = taken > 0 ? 0 : idle + 1;
+		assert_true(ended <= read + UNREAD);
+		/* Until nothing goes any more. */
+		taken = fi_cq_read(sides[1].cq, entries, read > 0 || idle > IDLE ? 64 : 0);
+		assert_true(taken >= 0 || taken == -FI_EAGAIN);
+		read += taken > 0 ? (unsigned)taken : 0;
+		assert_true(time(NULL) < end);
+	}
+	while (ended < COUNT) {
+		completion_take(&sides[0], NULL, NULL);
+		ended++;
+	}
+	nothing_completes(&sides[1]);
+}
+
 static void every_completion_level_completes(void **state)
 {
 	const uint64_t levels[] = {FI_INJECT_COMPLETE, FI_TRANSMIT_COMPLETE, FI_DELIVERY_COMPLETE};
@@ -896,6 +930,7 @@ int main(void)
 			a_target_s_program_makes_no_calls, opened_automatic, closed),
 		TEST(remote_data_arrives_behind_what_was_written),
 		TEST(no_remote_data_is_lost_when_nobody_reads),
+		TEST(remote_data_waits_for_a_reader),
 		TEST(every_completion_level_completes),
 		cmocka_unit_test_setup_teardown(
 			what_nobody_asks_for_does_not_complete, opened_selective, closed),
