@@ -118,8 +118,10 @@ static void peer_lose(struct endpoint *endpoint, uint32_t number, int err)
 void peer_failed(void *owner, uint32_t number, const char *why)
 {
 	struct endpoint *endpoint = owner;
+	const struct process process = endpoint->peers[number].process;
 
-	(void)why;
+	WARN(EP_DATA, "process %u:%u %s; messages of fi_inject() to it may not have arrived\n",
+		process.nid, process.pid, why);
 	peer_end(endpoint, &endpoint->peers[number],
 		messages_is_stranger(endpoint->messages, number) ? FI_EHOSTUNREACH : FI_EIO);
 }

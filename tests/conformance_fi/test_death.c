@@ -48,9 +48,33 @@ static void child_run(int out)
 		(void)fi_cq_read(own.cq, NULL, 0);
 }
 
+/* What is written to standard error, as the log is, goes into a file. */
+static FILE *written;
+static int error_output;
+
+static void log_begin(void)
+{
+	written = tmpfile();
+	assert_non_null(written);
+	error_output = dup(STDERR_FILENO);
+	assert_int_equal(dup2(fileno(written), STDERR_FILENO), STDERR_FILENO);
+}
+
+static void log_end(char *text, size_t room)
+{
+	size_t length;
+
+	assert_int_equal(dup2(error_output, STDERR_FILENO), STDERR_FILENO);
+	close(error_output);
+	rewind(written);
+	length = fread(text, 1, room - 1, written);
+	text[length] = '\0';
+	fclose(written);
+}
+
 static void all_operations_end(void **state)
 {
-	static char longer[100000];
+	static char longer[100000], text[20000];
 	struct fi_cq_tagged_entry entry;
 	struct fi_cq_err_entry error;
 	char name[NAME_BYTES], word[8], got[3];
@@ -84,6 +108,8 @@ static void all_operations_end(void **state)
 	assert_ok(fi_trecv(own.ep, word, 8, NULL, peer, 1, 0, &contexts[2]));
 	assert_ok(kill(child, SIGKILL));
 	assert_int_equal(waitpid(child, NULL, 0), child);
+	log_begin();
+	assert_ok(fi_tinject(own.ep, "lost", 5, peer, 4));
 	for (unsigned i = 0; i < 3; i++) {
 		error_take(&own, &error);
 		assert_true(error.err == FI_EIO || error.err == FI_EHOSTUNREACH);
@@ -92,6 +118,8 @@ static void all_operations_end(void **state)
 				ended |= 1 << n;
 	}
 	assert_int_equal(ended, 7);
+	log_end(text, sizeof(text));
+	assert_non_null(strstr(text, "messages of fi_inject() to it may not have arrived"));
 	/* Again: nobody is there. */
 	assert_ok(fi_tsend(own.ep, "hello", 6, NULL, peer, 1, contexts));
 	error_take(&own, &error);
@@ -219,5 +247,6 @@ int main(void)
 		cmocka_unit_test(all_reads_and_writes_end),
 	};
 
+	setenv("FI_LOG_LEVEL", "warn", 1);
 	return cmocka_run_group_tests(tests, server_start, server_stop);
 }
