@@ -184,7 +184,7 @@ struct meeting {
 /* The receive that a message is for. Returns false if there is none, and its space's tiers decide.
  * A message that is not from a rank has none: the tiers refuse such a message as well, before they
  * look for an entry. */
-static bool letter_meet(struct space *space, struct process from,
+LETTERS_INLINE bool letter_meet(struct space *space, struct process from,
 	const struct message_header *header, struct meeting *meeting)
 {
 	struct match_key key = {.bits = header->match_bits};

@@ -113,22 +113,6 @@ struct find {
 	struct process process; /* of the initiator, as events name it */
 };
 
-bool tier_rank(const struct space *space, struct process from, const struct message_header *header,
-	struct process *process)
-{
-	const uint32_t rank = space->names ? header->cookie & NAME_RANK_MASK : header->cookie;
-	const struct process *known;
-
-	if (space->portals[header->portal].strangers)
-		return space->life == 0 || header->cookie == space->life;
-	if (rank >= space->map_count)
-		return false;
-	known = &space->map[rank];
-	*process = (struct process){.nid = rank};
-	return known->nid == from.nid && known->pid == from.pid &&
-	       (!space->names || space->names[rank] == header->cookie);
-}
-
 /* Places a request, whole elements of it, in an entry; false: the entry is passed over, because it
  * is too small, or for shorter messages. */
 static ALWAYS_INLINE bool entry_fits(const struct region *region,

@@ -99,8 +99,22 @@ void tier_count(struct space *space, const struct region *region, enum tier_even
 	enum tier_verdict verdict, uint64_t bytes, bool once);
 
 /* tier_process() in a space with ranks. */
-bool tier_rank(const struct space *space, struct process from, const struct message_header *header,
-	struct process *process);
+static inline bool tier_rank(const struct space *space, struct process from,
+	const struct message_header *header, struct process *process)
+{
+	const uint32_t rank = space->names ? header->cookie & NAME_RANK_MASK : header->cookie;
+	const struct process *known;
+
+	if (space->portals[header->portal].strangers)
+		return space->life == 0 || header->cookie == space->life;
+	if (rank >= space->map_count)
+		return false;
+	known = &space->map[rank];
+	*process = (struct process){.nid = rank};
+	return known->nid == from.nid && known->pid == from.pid &&
+	       (!space->names || space->names[rank] == header->cookie);
+}
+
 /* The process that a message says it is from, as events and lists name it; false: the space has
  * ranks, and this is not its rank. Its Portal has been checked. */
 static inline bool tier_process(const struct space *space, struct process from,

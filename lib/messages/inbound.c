@@ -12,21 +12,24 @@
 
 static bool receive_post(struct messages *messages, struct transfer *message)
 {
-	struct command command = {.kind = COMMAND_RECEIVE,
-		.position = message->vector ? RECEIVE_VECTOR : RECEIVE_PIECE};
+	struct command command;
 
 	if (message->many)
 		return many_post(messages, message);
 	if (messages->posted == RECEIVES_MAX)
 		return false;
-	command.receive.bits = message->bits;
-	command.receive.ignore = message->ignore;
-	command.receive.start =
-		message->vector ? (uintptr_t)message->vector : (uintptr_t)message->buffer;
-	command.receive.length = message->length;
-	command.receive.outcome = (uintptr_t)&message->outcome;
-	command.receive.peer = message->peer;
-	command.receive.portal = class_portal(message->class);
+	command = (struct command){.kind = COMMAND_RECEIVE,
+		.position = message->vector ? RECEIVE_VECTOR : RECEIVE_PIECE,
+		.receive = {
+			.bits = message->bits,
+			.ignore = message->ignore,
+			.start = message->vector ? (uintptr_t)message->vector
+						 : (uintptr_t)message->buffer,
+			.length = message->length,
+			.outcome = (uintptr_t)&message->outcome,
+			.peer = message->peer,
+			.portal = class_portal(message->class),
+		}};
 	message->posted = true;
 	messages->posted++;
 	submission_receive(&messages->visit.interface->submission, &command);
@@ -41,14 +44,18 @@ static bool receive_withdraw(struct messages *messages, const struct transfer *m
 	return visit_call(&messages->visit, &command, NULL, NULL) == ANSWER_OK;
 }
 
-void receive_start(struct messages *messages, struct transfer *message)
+static void receive_queue(struct messages *messages, struct transfer *message)
 {
 	struct link *waiting = &messages->waiting[message->class];
 
-	if (shown_meet(messages, message))
-		return;
 	if (!list_empty(waiting) || !receive_post(messages, message))
 		list_append(waiting, &message->link);
+}
+
+void receive_start(struct messages *messages, struct transfer *message)
+{
+	if (!shown_meet(messages, message))
+		receive_queue(messages, message);
 }
 
 /* May a message be kept, or be under way? */
@@ -74,7 +81,10 @@ static void receive_begin(struct messages *messages, struct transfer *message)
 {
 	if (!messages_visit(messages))
 		return;
-	shown_begin(messages, message);
+	if (messages->show == SHOW_NOTHING && list_empty(&messages->seen))
+		receive_queue(messages, message); /* no message has been shown, none is parked */
+	else
+		shown_begin(messages, message);
 	if (receive_may_match(messages))
 		receive_catch_up(messages);
 	visit_leave(&messages->visit);
@@ -83,27 +93,24 @@ static void receive_begin(struct messages *messages, struct transfer *message)
 void messages_receive(struct messages *messages, struct transfer *message, uint64_t bits,
 	uint64_t ignore, void *buffer, uint64_t room)
 {
-	*message = (struct transfer){.kind = ITEM_RECEIVE,
-		.peer = PEER_ANY,
-		.bits = bits & ~ignore,
-		.ignore = ignore,
-		.buffer = buffer,
-		.length = room};
+	transfer_begin(message, ITEM_RECEIVE, 0, PEER_ANY, bits & ~ignore);
+	message->ignore = ignore;
+	message->buffer = buffer;
+	message->vector = NULL;
+	message->length = room;
 	receive_begin(messages, message);
 }
 
 void messages_receive_wish(
 	struct messages *messages, struct transfer *message, const struct receive_wish *wish)
 {
-	*message = (struct transfer){.kind = wish->many ? ITEM_MANY : ITEM_RECEIVE,
-		.class = wish->class,
-		.peer = wish->peer,
-		.bits = wish->bits & ~wish->ignore,
-		.ignore = wish->ignore,
-		.buffer = wish->buffer,
-		.vector = wish->vector,
-		.many = wish->many,
-		.length = wish->vector ? map_vector_length(wish->vector) : wish->room};
+	transfer_begin(message, wish->many ? ITEM_MANY : ITEM_RECEIVE, wish->class, wish->peer,
+		wish->bits & ~wish->ignore);
+	message->ignore = wish->ignore;
+	message->buffer = wish->buffer;
+	message->vector = wish->vector;
+	message->length = wish->vector ? map_vector_length(wish->vector) : wish->room;
+	message->many = wish->many;
 	if (wish->many)
 		wish->many->receive = message;
 	receive_begin(messages, message);
@@ -112,13 +119,10 @@ void messages_receive_wish(
 void messages_receive_pieces(struct messages *messages, struct transfer *message, uint64_t bits,
 	uint64_t ignore, const struct map_vector *vector)
 {
-	*message = (struct transfer){.kind = ITEM_RECEIVE,
-		.peer = PEER_ANY,
-		.bits = bits & ~ignore,
-		.ignore = ignore,
-		.vector = vector,
-		.length = map_vector_length(vector)};
-	receive_begin(messages, message);
+	const struct receive_wish wish = {
+		.peer = PEER_ANY, .bits = bits, .ignore = ignore, .vector = vector};
+
+	messages_receive_wish(messages, message, &wish);
 }
 
 void receives_resume(struct messages *messages)

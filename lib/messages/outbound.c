@@ -253,7 +253,17 @@ static inline __attribute__((always_inline)) bool needs_answer(
 static void letter_start(struct messages *messages, uint32_t peer, const struct send_wish *wish)
 {
 	struct peer *to = &messages->peers[peer];
-	struct command letter = {.kind = COMMAND_LETTER, .length = (uint32_t)wish_length(wish)};
+	const struct command letter = {.kind = COMMAND_LETTER,
+		.length = (uint32_t)wish_length(wish),
+		.letter = {
+			.dispatch = (uintptr_t)&to->dispatch,
+			.to = process_of_peer(messages, peer),
+			.portal = class_portal(wish->class),
+			.cookie = to->self,
+			.match_bits = wish->bits,
+			.value = wish->marked ? VALUE_MARKED : 0,
+			.offset = wish->marked ? wish->data : 0,
+		}};
 	const void *data = wish->buffer;
 	char gathered[COPIED_MAX];
 
@@ -261,13 +271,6 @@ static void letter_start(struct messages *messages, uint32_t peer, const struct 
 		map_vector_copy_out(wish->vector, 0, gathered, letter.length);
 		data = gathered;
 	}
-	letter.letter.dispatch = (uintptr_t)&to->dispatch;
-	letter.letter.to = process_of_peer(messages, peer);
-	letter.letter.portal = class_portal(wish->class);
-	letter.letter.cookie = to->self;
-	letter.letter.match_bits = wish->bits;
-	letter.letter.value = wish->marked ? VALUE_MARKED : 0;
-	letter.letter.offset = wish->marked ? wish->data : 0;
 	to->letters++;
 	messages->letters++;
 	submission_letter(&messages->visit.interface->submission, &letter, data);
@@ -442,17 +445,14 @@ static void send_begin(struct messages *messages, struct transfer *message)
 void messages_send(struct messages *messages, struct transfer *message, uint32_t peer,
 	const struct send_wish *wish)
 {
-	*message = (struct transfer){.kind = ITEM_SEND,
-		.synchronous = wish->synchronous,
-		.class = wish->class,
-		.late = wish->late || messages->options.late,
-		.marked = wish->marked,
-		.peer = peer,
-		.bits = wish->bits,
-		.data = wish->marked ? wish->data : 0,
-		.buffer = (void *)(uintptr_t)wish->buffer,
-		.vector = wish->vector,
-		.length = wish_length(wish)};
+	transfer_begin(message, ITEM_SEND, wish->class, peer, wish->bits);
+	message->synchronous = wish->synchronous;
+	message->late = wish->late || messages->options.late;
+	message->marked = wish->marked;
+	message->data = wish->marked ? wish->data : 0;
+	message->buffer = (void *)(uintptr_t)wish->buffer;
+	message->vector = wish->vector;
+	message->length = message->whole = wish_length(wish);
 	send_begin(messages, message);
 }
 

@@ -231,6 +231,21 @@ struct entry_wish {
 	const void *item;
 };
 
+/* A message in the caller's memory begins. What is not set here is when it comes to be known. */
+static inline void transfer_begin(struct transfer *message, enum messages_kind kind, uint8_t class,
+	uint32_t peer, uint64_t bits)
+{
+	message->kind = (uint8_t)kind;
+	message->synchronous = message->late = message->marked = message->posted = false;
+	message->class = class;
+	message->acknowledged = message->kept = message->fetched = message->seen = false;
+	message->peer = peer;
+	message->bits = bits;
+	message->region = 0;
+	message->many = NULL;
+	message->link.next = NULL;
+}
+
 /* messages.c */
 /* messages_visit() where the last visit says nothing of this one. */
 bool messages_visit_first(struct messages *messages);

@@ -9,20 +9,14 @@
 
 static void status_fill(const struct request *request, mx_status_t *status)
 {
-	const struct transfer *transfer = &request->transfer;
-
 	if (!status)
 		return;
 	*status = (mx_status_t){.code = request->code,
+		.source = request->peer,
 		.match_info = request_bits(request),
-		.context = request->context,
-		.source = request->peer};
-	if (request->kind == REQUEST_SEND)
-		status->msg_length = status->xfer_length = (uint32_t)transfer->length;
-	if (request->kind == REQUEST_RECEIVE) {
-		status->msg_length = length_told(transfer->whole);
-		status->xfer_length = (uint32_t)transfer->length;
-	}
+		.msg_length = length_told(request->transfer.whole),
+		.xfer_length = (uint32_t)request->transfer.length,
+		.context = request->context};
 }
 
 /* --- one request */

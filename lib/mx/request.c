@@ -41,12 +41,6 @@ struct request *request_slot_make(struct mx_endpoint *endpoint)
 	return request;
 }
 
-uint64_t request_bits(const struct request *request)
-{
-	return request->kind == REQUEST_RECEIVE && request->done ? request->transfer.bits
-								 : request->match_info;
-}
-
 void request_complete(struct request *request, mx_status_code_t code)
 {
 	struct mx_endpoint *endpoint = request->endpoint;
@@ -309,7 +303,7 @@ static inline mx_return_t request_send(struct mx_endpoint *endpoint, const mx_se
 		.length = memory.length,
 		.vector = memory.vector,
 		.synchronous = synchronous};
-	request->transfer.length = memory.length;
+	request->transfer.length = request->transfer.whole = memory.length;
 	request->peer = destination;
 	if (session == SESSION_NONE)
 		request_complete(request, MX_STATUS_BAD_SESSION);

@@ -44,12 +44,14 @@
 #define READY           SECOND            /* at most, until it is */
 #define CONNECT_TIMEOUT (60 * SECOND)
 #define ALIVE           (500 * MILLISECOND) /* between signs of life that are asked for */
-#define LOOKS           16                  /* of threads that do not block, for one at the clock */
-#define GREETINGS       1024                /* S6 */
-#define ANSWERS         8192
-#define RECLAIMS        16 /* sessions that are tried, for one that is needed */
-#define REVIEWS         4  /* sessions that are asked, for one that begins */
-#define REVIEWED        16 /* of as many that are looked at */
+/* Calls, of which most looks need none. */
+#define RARELY    __attribute__((noinline))
+#define LOOKS     16   /* of threads that do not block, for one at the clock */
+#define GREETINGS 1024 /* S6 */
+#define ANSWERS   8192
+#define RECLAIMS  16 /* sessions that are tried, for one that is needed */
+#define REVIEWS   4  /* sessions that are asked, for one that begins */
+#define REVIEWED  16 /* of as many that are looked at */
 
 /* The first word of a greeting: kind, code of an answer, filter of an ASK. */
 #define GREETING_KIND_AT 56
@@ -651,7 +653,7 @@ static mx_status_code_t connect_failure(const struct request *request, uint64_t 
 }
 
 /* Connects that are asked again, or have waited long enough. */
-static void connects_progress(struct mx_endpoint *endpoint)
+static RARELY void connects_progress(struct mx_endpoint *endpoint)
 {
 	const uint64_t now = endpoint_now();
 
@@ -667,11 +669,11 @@ static void connects_progress(struct mx_endpoint *endpoint)
 
 /* A peer that has kept a message, and is gone, says nothing of its own. The clock is read by a
  * thread that blocks, and now and then by others. */
-static void peers_ask(struct mx_endpoint *endpoint)
+static RARELY void peers_ask(struct mx_endpoint *endpoint)
 {
 	uint64_t now;
 
-	if (endpoint->looks++ % LOOKS != 0 || messages_pending(endpoint->messages) == 0 ||
+	if (messages_pending(endpoint->messages) == 0 ||
 		(now = endpoint_now()) - endpoint->asked < ALIVE)
 		return;
 	endpoint->asked = now;
@@ -681,7 +683,7 @@ static void peers_ask(struct mx_endpoint *endpoint)
 			messages_ask(endpoint->messages, i);
 }
 
-void sessions_progress(struct mx_endpoint *endpoint)
+static RARELY void visitations_take(struct mx_endpoint *endpoint)
 {
 	while (endpoint->visitations) {
 		struct visitation *visitation = endpoint->visitations;
@@ -693,9 +695,16 @@ void sessions_progress(struct mx_endpoint *endpoint)
 		visitation_take(endpoint, visitation);
 		free(visitation);
 	}
+}
+
+void sessions_progress(struct mx_endpoint *endpoint)
+{
+	if (endpoint->visitations)
+		visitations_take(endpoint);
 	if (!list_empty(&endpoint->connects))
 		connects_progress(endpoint);
-	peers_ask(endpoint);
+	if (endpoint->looks++ % LOOKS == 0)
+		peers_ask(endpoint);
 }
 
 /* --- connects */
@@ -713,6 +722,7 @@ static struct request *connect_begin(struct mx_endpoint *endpoint, uint32_t nid,
 	request->filter = filter;
 	request->code = MX_STATUS_PENDING;
 	request->denied = false;
+	request->transfer.length = request->transfer.whole = 0;
 	request->end = endpoint_now() + CONNECT_TIMEOUT;
 	if (id >= ENDPOINT_IDS) {
 		request_complete(request, MX_STATUS_BAD_ENDPOINT);

@@ -299,7 +299,12 @@ void handler_progress(struct mx_endpoint *endpoint);
 struct request *request_slot_make(struct mx_endpoint *endpoint);
 void request_forget(struct request *request);
 /* What test_any() goes by. */
-uint64_t request_bits(const struct request *request);
+static inline uint64_t request_bits(const struct request *request)
+{
+	return request->kind == REQUEST_RECEIVE && request->done ? request->transfer.bits
+								 : request->match_info;
+}
+
 /* The oldest that has ended and has these bits under the mask; NULL: there is none. */
 struct request *request_ended(struct mx_endpoint *endpoint, uint64_t bits, uint64_t mask);
 /* Its end: X4. */
