@@ -238,8 +238,9 @@ COMMAND(help, do_help, NULL, "help [COMMAND]  prints this list, or the line of o
 	TOKEN(word_help));
 COMMAND(help_word, do_help, yes, "help COMMAND", TOKEN(word_help), TOKEN(any_second));
 COMMAND(show_topic, do_show, NULL, show_text, TOKEN(word_show), TOKEN(word_topic));
-COMMAND(watch, do_watch, NULL, "watch TOPIC [INTERVAL [COUNT]]  shows it repeatedly, with rates",
-	TOKEN(word_watch), TOKEN(word_topic));
+COMMAND(watch, do_watch, NULL,
+	"watch TOPIC [INTERVAL [COUNT]]  shows the topic repeatedly, with rates", TOKEN(word_watch),
+	TOKEN(word_topic));
 COMMAND(watch_rest, do_watch, yes, "watch TOPIC INTERVAL [COUNT]", TOKEN(word_watch),
 	TOKEN(word_topic), TOKEN(rest));
 COMMAND(interface, do_interface, NULL,
@@ -268,8 +269,9 @@ COMMAND(start_sink_rest, do_start, yes, "start sink OPTIONS", TOKEN(word_start),
 	TOKEN(rest));
 COMMAND(stop, do_stop, NULL, "stop N|all  ends traffic by its number, and prints a summary",
 	TOKEN(word_stop), TOKEN(any_second));
-COMMAND(wait_all, do_wait, NULL, "wait N|all [T]  waits until it has ended by its count or time",
-	TOKEN(word_wait), TOKEN(any_second));
+COMMAND(wait_all, do_wait, NULL,
+	"wait N|all [T]  waits until traffic has ended by its count or time", TOKEN(word_wait),
+	TOKEN(any_second));
 COMMAND(wait_time, do_wait, yes, "wait N|all T", TOKEN(word_wait), TOKEN(any_second),
 	TOKEN(any_third));
 COMMAND(capture_on, do_capture_start, NULL,
