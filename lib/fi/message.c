@@ -118,11 +118,14 @@ static void operation_free(struct operation *operation)
 		endpoint->sending--;
 	else
 		endpoint->receiving--;
-	if (operation->many)
+	if (operation->many) {
 		cq_release_many(endpoint->rx.cq, operation->places, operation->parts);
-	free(operation->many);
-	free(operation->vector);
-	free(operation->copy);
+		free(operation->many);
+	}
+	if (operation->vector)
+		free(operation->vector);
+	if (operation->copy)
+		free(operation->copy);
 	operation->next = endpoint->free;
 	endpoint->free = operation;
 }

@@ -31,11 +31,12 @@
 #include <base/settings.h>
 #include <host/member.h>
 
-#define AGAIN    (5 * MILLISECOND)   /* before a peer that is not ready is asked again */
-#define REPEAT   SECOND              /* P4: at first */
-#define SELDOM   (16 * SECOND)       /* at last */
-#define ALIVE    (500 * MILLISECOND) /* between signs of life that are asked for */
-#define LOOKS    16                  /* calls, for one look at the clock */
+#define AGAIN    (5 * MILLISECOND)         /* before a peer that is not ready is asked again */
+#define REPEAT   SECOND                    /* P4: at first */
+#define SELDOM   (16 * SECOND)             /* at last */
+#define ALIVE    (500 * MILLISECOND)       /* between signs of life that are asked for */
+#define RARELY   __attribute__((noinline)) /* what most looks need not */
+#define LOOKS    16                        /* calls, for one look at the clock */
 #define VISITORS 4096
 #define ANSWERS  8192
 #define NO_PEER  UINT32_MAX
@@ -399,7 +400,7 @@ static void answer_take(struct endpoint *endpoint, const struct visitation *visi
 }
 
 /* Peers that are asked again, or do not answer. */
-static void asking_progress(struct endpoint *endpoint)
+static RARELY void asking_progress(struct endpoint *endpoint)
 {
 	const uint64_t now = library_now();
 
@@ -419,11 +420,11 @@ static void asking_progress(struct endpoint *endpoint)
 }
 
 /* A peer that has kept a message, and is gone, says nothing of its own. */
-static void peers_ask(struct endpoint *endpoint)
+static RARELY void peers_ask(struct endpoint *endpoint)
 {
 	uint64_t now;
 
-	if (endpoint->looks++ % LOOKS != 0 || messages_pending(endpoint->messages) == 0 ||
+	if (messages_pending(endpoint->messages) == 0 ||
 		(now = library_now()) - endpoint->asked < ALIVE)
 		return;
 	endpoint->asked = now;
@@ -433,7 +434,7 @@ static void peers_ask(struct endpoint *endpoint)
 			messages_ask(endpoint->messages, i);
 }
 
-void peers_progress(struct endpoint *endpoint)
+static RARELY void visitations_take(struct endpoint *endpoint)
 {
 	list_each (struct visitation, visitation, &endpoint->visitations, link) {
 		const uint64_t kind = visitation->words[0] >> KIND_AT;
@@ -446,8 +447,11 @@ void peers_progress(struct endpoint *endpoint)
 			answer_take(endpoint, visitation);
 		free(visitation);
 	}
-	if (endpoint->asking != 0)
-		asking_progress(endpoint);
+}
+
+/* The receives from peers that were lost end. */
+static RARELY void ending_progress(struct endpoint *endpoint)
+{
 	for (uint32_t i = 1; i < endpoint->peer_count && endpoint->ending != 0; i++) {
 		if (!endpoint->peers[i].ending)
 			continue;
@@ -455,7 +459,18 @@ void peers_progress(struct endpoint *endpoint)
 		endpoint->ending--;
 		messages_end_from(endpoint, i);
 	}
-	peers_ask(endpoint);
+}
+
+void peers_progress(struct endpoint *endpoint)
+{
+	if (!list_empty(&endpoint->visitations))
+		visitations_take(endpoint);
+	if (endpoint->asking != 0)
+		asking_progress(endpoint);
+	if (endpoint->ending != 0)
+		ending_progress(endpoint);
+	if (endpoint->looks++ % LOOKS == 0)
+		peers_ask(endpoint);
 }
 
 /* --- opening and closing */

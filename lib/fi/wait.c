@@ -123,7 +123,7 @@ void notice_drive(const struct notice *notice)
 
 void notice_rouse(struct notice *notice)
 {
-	struct binding *binding = list_first(&notice->bindings, struct binding, link);
+	struct binding *binding;
 
 	atomic_fetch_add_explicit(&notice->changes, 1, memory_order_release);
 	if (notice->armed) {
@@ -133,6 +133,7 @@ void notice_rouse(struct notice *notice)
 	if (notice->blocked == 0)
 		return;
 	futex_wake(&notice->changes, INT32_MAX);
+	binding = list_first(&notice->bindings, struct binding, link);
 	if (binding)
 		binding->endpoint->roused = notice->domain->roused = true;
 }

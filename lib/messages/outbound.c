@@ -452,7 +452,7 @@ void messages_send(struct messages *messages, struct transfer *message, uint32_t
 	message->data = wish->marked ? wish->data : 0;
 	message->buffer = (void *)(uintptr_t)wish->buffer;
 	message->vector = wish->vector;
-	message->length = message->whole = wish_length(wish);
+	message->length = wish_length(wish);
 	send_begin(messages, message);
 }
 

@@ -7,18 +7,6 @@
 
 #define PROBE_NAP MILLISECOND /* a kept message makes no event */
 
-static void status_fill(const struct request *request, mx_status_t *status)
-{
-	if (!status)
-		return;
-	*status = (mx_status_t){.code = request->code,
-		.source = request->peer,
-		.match_info = request_bits(request),
-		.msg_length = length_told(request->transfer.whole),
-		.xfer_length = (uint32_t)request->transfer.length,
-		.context = request->context};
-}
-
 /* --- one request */
 
 static bool request_look(void *context)
@@ -52,7 +40,8 @@ static inline mx_return_t request_test(struct mx_endpoint *endpoint, mx_request_
 			return endpoint_fail(endpoint, MX_BAD_REQUEST, name, no_request);
 	}
 	if (request->done) {
-		status_fill(request, status);
+		if (status)
+			*status = request->status;
 		request_give(request);
 		*handle = NULL;
 		*result = 1;
@@ -114,7 +103,8 @@ static mx_return_t any_test(struct mx_endpoint *endpoint, bool blocks, uint32_t 
 		(void)any_look(&search);
 	}
 	if (search.found) {
-		status_fill(search.found, status);
+		if (status)
+			*status = search.found->status;
 		request_give(search.found);
 		*result = 1;
 	}

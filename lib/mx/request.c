@@ -47,7 +47,12 @@ void request_complete(struct request *request, mx_status_code_t code)
 
 	request_limit(request, 0);
 	request->done = true;
-	request->code = code;
+	request->status.code = code;
+	if (request->kind == REQUEST_RECEIVE) {
+		request->status.match_info = request->transfer.bits;
+		request->status.msg_length = length_told(request->transfer.whole);
+		request->status.xfer_length = (uint32_t)request->transfer.length;
+	}
 	endpoint->news = true;
 	if (request->owned)
 		return;
@@ -62,7 +67,7 @@ void request_complete(struct request *request, mx_status_code_t code)
 static void ended_enter(struct mx_endpoint *endpoint)
 {
 	list_each (struct request, request, &endpoint->ended, link) {
-		const struct match_key key = {.bits = request_bits(request)};
+		const struct match_key key = {.bits = request->status.match_info};
 
 		link_remove(&request->link);
 		kept_add(&endpoint->requests, &endpoint->searched, request->index, &key);
@@ -167,7 +172,7 @@ void request_done(void *owner, struct transfer *message)
 			code = MX_STATUS_TIMEOUT;
 	}
 	if (request->kind == REQUEST_RECEIVE)
-		request->peer = endpoint->sessions[message->peer].address;
+		request->status.source = endpoint->sessions[message->peer].address;
 	request_complete(request, code);
 }
 
@@ -253,14 +258,15 @@ static const char *memory_text(mx_return_t code)
 
 /* A request with its memory; NULL: *code. */
 static inline struct request *request_make(struct mx_endpoint *endpoint, enum request_kind kind,
-	const mx_segment_t *segments, uint32_t count, struct memory *memory, mx_return_t *code)
+	const mx_segment_t *segments, uint32_t count, uint64_t match_info, void *context,
+	struct memory *memory, mx_return_t *code)
 {
 	struct request *request;
 
 	*code = memory_read(segments, count, memory);
 	if (*code != MX_SUCCESS)
 		return NULL;
-	request = request_take(endpoint, kind, 0, NULL);
+	request = request_take(endpoint, kind, match_info, context);
 	if (!request) {
 		free(memory->vector);
 		*code = MX_NO_RESOURCES;
@@ -292,19 +298,18 @@ static inline mx_return_t request_send(struct mx_endpoint *endpoint, const mx_se
 
 	if (!endpoint_enter(endpoint, name, &code))
 		return code;
-	request = request_make(endpoint, REQUEST_SEND, segments, count, &memory, &code);
+	request = request_make(
+		endpoint, REQUEST_SEND, segments, count, match_info, context, &memory, &code);
 	if (!request)
 		return endpoint_fail(endpoint, code, name, memory_text(code));
-	request->match_info = match_info;
-	request->context = context;
 	session = session_to(endpoint, destination);
 	wish = (struct send_wish){.bits = match_info,
 		.buffer = memory.buffer,
 		.length = memory.length,
 		.vector = memory.vector,
 		.synchronous = synchronous};
-	request->transfer.length = request->transfer.whole = memory.length;
-	request->peer = destination;
+	request->status.source = destination;
+	request->status.msg_length = request->status.xfer_length = (uint32_t)memory.length;
 	if (session == SESSION_NONE)
 		request_complete(request, MX_STATUS_BAD_SESSION);
 	else if (messages_inject(endpoint->messages, session, &wish))
@@ -354,12 +359,10 @@ mx_return_t mx_irecv(mx_endpoint_t endpoint, mx_segment_t *segments_list, uint32
 	if (endpoint->context_bits != 0 && (match_mask & context_mask) != context_mask)
 		return endpoint_fail(endpoint, MX_BAD_MATCHING_FOR_CONTEXT_ID_MASK, name,
 			"match_mask leaves out a bit of the context id; set all of them");
-	receive = request_make(
-		endpoint, REQUEST_RECEIVE, segments_list, segments_count, &memory, &code);
+	receive = request_make(endpoint, REQUEST_RECEIVE, segments_list, segments_count, match_info,
+		context, &memory, &code);
 	if (!receive)
 		return endpoint_fail(endpoint, code, name, memory_text(code));
-	receive->match_info = match_info;
-	receive->context = context;
 	request_hand_over(receive, request);
 	request_limit(receive, endpoint->request_timeout);
 	if (memory.vector)
@@ -511,7 +514,7 @@ mx_return_t mx_context(mx_request_t *request, void **context)
 
 	if (!found)
 		return error_raise(NULL, MX_BAD_REQUEST, "mx_context", "%s", no_request);
-	*context = found->context;
+	*context = found->status.context;
 	return MX_SUCCESS;
 }
 

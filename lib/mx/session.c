@@ -483,7 +483,7 @@ void connect_end(struct mx_endpoint *endpoint, struct request *request, mx_statu
 {
 	link_remove(&request->link);
 	if (code == MX_STATUS_SUCCESS)
-		request->peer =
+		request->status.source =
 			endpoint->sessions[endpoint->contacts[request->contact].session].address;
 	request_complete(request, code);
 }
@@ -510,13 +510,13 @@ void session_answered(void *owner, struct greeting *greeting, enum greeting_resu
 		request->refused = true;
 	} else if (request && result == GREETING_DENIED) {
 		request->denied = true;
-		request->code = MX_STATUS_ENDPOINT_CLOSED;
+		request->status.code = MX_STATUS_ENDPOINT_CLOSED;
 	} else if (request && result == GREETING_CLOSED)
-		request->code = MX_STATUS_ENDPOINT_CLOSED;
+		request->status.code = MX_STATUS_ENDPOINT_CLOSED;
 	else if (request && result == GREETING_LOST)
-		request->code = greeting->to.nid == endpoint->self.nid
-					? MX_STATUS_ENDPOINT_CLOSED
-					: MX_STATUS_ENDPOINT_UNREACHABLE;
+		request->status.code = greeting->to.nid == endpoint->self.nid
+					       ? MX_STATUS_ENDPOINT_CLOSED
+					       : MX_STATUS_ENDPOINT_UNREACHABLE;
 	ask_free(ask);
 }
 
@@ -645,8 +645,8 @@ static mx_status_code_t connect_failure(const struct request *request, uint64_t 
 {
 	if (request_is_late(request, now))
 		return MX_STATUS_TIMEOUT;
-	if (request->code != MX_STATUS_PENDING)
-		return request->code; /* S4 */
+	if (request->status.code != MX_STATUS_PENDING)
+		return request->status.code; /* S4 */
 	if (request->refused && now >= request->end - CONNECT_TIMEOUT + READY)
 		return MX_STATUS_ENDPOINT_CLOSED;
 	return now >= request->end ? MX_STATUS_ENDPOINT_UNREACHABLE : MX_STATUS_PENDING;
@@ -720,9 +720,8 @@ static struct request *connect_begin(struct mx_endpoint *endpoint, uint32_t nid,
 		return NULL;
 	request->token = ++endpoint->tokens;
 	request->filter = filter;
-	request->code = MX_STATUS_PENDING;
+	request->status.code = MX_STATUS_PENDING;
 	request->denied = false;
-	request->transfer.length = request->transfer.whole = 0;
 	request->end = endpoint_now() + CONNECT_TIMEOUT;
 	if (id >= ENDPOINT_IDS) {
 		request_complete(request, MX_STATUS_BAD_ENDPOINT);
@@ -819,11 +818,11 @@ mx_return_t mx_connect(mx_endpoint_t endpoint, uint64_t nic_id, uint32_t endpoin
 		return endpoint_fail(endpoint, MX_NO_RESOURCES, name, no_memory);
 	request->owned = true;
 	if (request->done || endpoint_block(endpoint, connect_done, request, timeout, AGAIN))
-		status = request->code;
+		status = request->status.code;
 	else
 		link_remove(&request->link);
 	if (status == MX_STATUS_SUCCESS)
-		*addr = request->peer;
+		*addr = request->status.source;
 	denied = request->denied;
 	request_give(request);
 	if (status != MX_STATUS_SUCCESS) {

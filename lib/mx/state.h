@@ -88,19 +88,15 @@ struct request {
 	uint8_t kind; /* enum request_kind */
 	bool done;
 	bool forgotten;
-	bool owned;    /* by a call that waits for it: it comes into no list */
-	bool searched; /* it is in the list of that name: X4 */
-	mx_status_code_t code;
-	uint32_t contact; /* REQUEST_CONNECT that is pending: its number */
-	/* what a status says: of a receive and a connect, when it is done */
-	mx_endpoint_addr_t peer;
-	uint64_t match_info;
-	void *context;
-	uint64_t token; /* REQUEST_CONNECT: names it to the peer */
-	uint64_t due;   /* when it is asked again, ns */
-	bool refused;   /* the peer is not ready */
-	bool denied;    /* the peer is another user's */
-	uint64_t end;   /* when it fails, ns */
+	bool owned;         /* by a call that waits for it: it comes into no list */
+	bool searched;      /* it is in the list of that name: X4 */
+	uint32_t contact;   /* REQUEST_CONNECT that is pending: its number */
+	mx_status_t status; /* when it is done; its match_info is what test_any() goes by */
+	uint64_t token;     /* REQUEST_CONNECT: names it to the peer */
+	uint64_t due;       /* when it is asked again, ns */
+	bool refused;       /* the peer is not ready */
+	bool denied;        /* the peer is another user's */
+	uint64_t end;       /* when it fails, ns */
 	uint32_t filter;
 	struct map_vector *vector;
 	struct link link;     /* of ended, X4; a REQUEST_CONNECT that is pending: of connects */
@@ -298,13 +294,6 @@ void handler_progress(struct mx_endpoint *endpoint);
 /* One more slot in the table; NULL: no memory. */
 struct request *request_slot_make(struct mx_endpoint *endpoint);
 void request_forget(struct request *request);
-/* What test_any() goes by. */
-static inline uint64_t request_bits(const struct request *request)
-{
-	return request->kind == REQUEST_RECEIVE && request->done ? request->transfer.bits
-								 : request->match_info;
-}
-
 /* The oldest that has ended and has these bits under the mask; NULL: there is none. */
 struct request *request_ended(struct mx_endpoint *endpoint, uint64_t bits, uint64_t mask);
 /* Its end: X4. */
@@ -357,10 +346,8 @@ static inline struct request *request_take(
 	request->endpoint = endpoint;
 	request->kind = (uint8_t)kind;
 	request->done = request->forgotten = request->owned = request->refused = false;
-	request->code = MX_STATUS_SUCCESS;
-	request->peer = (mx_endpoint_addr_t){{0, 0}};
-	request->match_info = match_info;
-	request->context = context;
+	request->status = (mx_status_t){
+		.code = MX_STATUS_SUCCESS, .match_info = match_info, .context = context};
 	return request;
 }
 

@@ -266,7 +266,7 @@ void cluster_arrived(struct space *space, struct process from, const struct mess
 /* The receive that has this outcome. */
 static struct post *outcome_receive(uint64_t outcome)
 {
-	return ((const struct request *)(uintptr_t)outcome)->context;
+	return ((const struct request *)(uintptr_t)outcome)->status.context;
 }
 
 void cluster_posted(const struct space *space, const struct command *command)

@@ -215,12 +215,12 @@ static const struct post *ended_first(const struct member *member, uint64_t bits
 		i = endpoint->requests.base[i].next) {
 		const struct request *request = request_at(endpoint, i);
 
-		if ((request_bits(request) & mask) == bits)
-			return request->context;
+		if ((request->status.match_info & mask) == bits)
+			return request->status.context;
 	}
 	list_each (const struct request, request, &endpoint->ended, link)
-		if ((request_bits(request) & mask) == bits)
-			return request->context;
+		if ((request->status.match_info & mask) == bits)
+			return request->status.context;
 	return NULL;
 }
 

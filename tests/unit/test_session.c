@@ -299,8 +299,8 @@ static void a_deadline_that_has_passed_is_why_a_request_fails(void **state)
 	assert_int_equal(mx_iconnect(one, nic_id_of(1), 7, FILTER, 0, NULL, &closed), MX_SUCCESS);
 	assert_int_equal(mx_set_request_timeout(one, lost, 1), MX_SUCCESS);
 	assert_int_equal(mx_set_request_timeout(one, closed, 1), MX_SUCCESS);
-	while (request_of(one, &lost)->code == MX_STATUS_PENDING ||
-		request_of(one, &closed)->code == MX_STATUS_PENDING)
+	while (request_of(one, &lost)->status.code == MX_STATUS_PENDING ||
+		request_of(one, &closed)->status.code == MX_STATUS_PENDING)
 		progress();
 	times_out(&lost);
 	times_out(&closed);
