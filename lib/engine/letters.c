@@ -83,7 +83,7 @@ bool letters_post(struct space *space, const struct command *command)
 	uint32_t slot;
 
 	assert(portal < space->segment->limits.portals);
-	if (unexpected_give(space, command))
+	if (space->kept_lists[portal].length != 0 && unexpected_give(space, command))
 		return false;
 	slot = slot_take(space);
 	assert(slot < space->segment->limits.receives);

@@ -453,18 +453,13 @@ bool unexpected_take(struct space *space, struct region *region, uint32_t portal
 
 bool unexpected_give(struct space *space, const struct command *receive)
 {
-	struct match_entry ask;
-	struct wish wish;
-
-	if (space->kept_lists[receive->receive.portal].length == 0)
-		return false;
-	ask = (struct match_entry){
+	const struct match_entry ask = {
 		.bits = receive->receive.bits,
 		.ignore = receive->receive.ignore,
 		.nid = receive->receive.peer,
 		.pid = MATCH_ANY,
 	};
-	wish = (struct wish){
+	struct wish wish = {
 		.taker = {.user = receive->receive.outcome,
 			.log = TIER_BIT(TIER_PUT_KEPT) | TIER_BIT_FAILED(TIER_PUT_KEPT),
 			.flags = ATTACHMENT_ONCE,

@@ -667,7 +667,7 @@ unsigned messages_progress(struct messages *messages)
 
 	if (!messages_visit(messages))
 		return 0;
-	if (messages->visit.interface->inlined && !messages_has_news(messages))
+	if (messages->visit.interface->inlined)
 		(void)interface_drive();
 	count = events_run(messages) + arrivals_look(messages);
 	visit_leave(&messages->visit);
