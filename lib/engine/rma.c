@@ -461,13 +461,14 @@ static struct operation *rma_find(
 	return operation;
 }
 
-/* The verdict of an answer: one that a target may give, so that a load, or a send of two-sided
- * messages, ends in its event whatever it hears. */
+/* The verdict of an answer: one that a target may give, so that a load, a send of two-sided
+ * messages, or an operation to a process of which the life is known, ends in its event whatever it
+ * hears. */
 static uint8_t verdict_heard(const struct operation *operation, uint8_t verdict)
 {
 	bool known = verdict <= TIER_FAULT && verdict != TIER_NO_MATCH;
-	bool silent =
-		verdict == TIER_SILENT && !rma_loads(operation) && !operation->space->two_sided;
+	bool silent = verdict == TIER_SILENT && !rma_loads(operation) &&
+		      !operation->space->two_sided && operation->space->life == 0;
 
 	return known || silent ? verdict : TIER_UNDELIVERABLE;
 }

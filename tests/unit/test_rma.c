@@ -420,6 +420,23 @@ static void load__that_is_answered_with_silence_ends_in_its_event(void **state)
 	expect_count(caller, 0, 1);
 }
 
+/* No target is silent in a space with a life. */
+static void store__that_is_answered_with_silence_in_a_life_ends_in_its_event(void **state)
+{
+	struct caller *caller = *state;
+	struct fake_sent *sent = begin(caller, MESSAGE_STORE, WANT_EVENT);
+	struct message_header answer = answer_to(sent, 0);
+
+	caller->space->engine->spaces[caller->space->space]->life = 7;
+	fake_finish(sent, TRANSPORT_OK);
+	rig_news(caller->space, caller->queue, TIER_SEND);
+	answer.detail = TIER_SILENT;
+	arrive(&answer);
+	assert_int_equal(
+		rig_news(caller->space, caller->queue, TIER_ACK).verdict, TIER_UNDELIVERABLE);
+	expect_count(caller, 20, 1);
+}
+
 static void answer__of_another_process_or_kind_is_not_heard(void **state)
 {
 	struct caller *caller = *state;
@@ -637,6 +654,7 @@ int main(void)
 		test(load__takes_no_more_than_it_asked_for),
 		test(answer__with_a_verdict_of_its_own_is_a_failure),
 		test(load__that_is_answered_with_silence_ends_in_its_event),
+		test(store__that_is_answered_with_silence_in_a_life_ends_in_its_event),
 		test(answer__of_another_process_or_kind_is_not_heard),
 		test(load__in_pieces_ends_with_the_last),
 		test(answer__that_does_not_come_is_asked_for),
