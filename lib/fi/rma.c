@@ -379,9 +379,12 @@ static void movement_complete(struct remote *remote, const struct movement *move
 		cq_release(remote->endpoint->tx.cq);
 }
 
+/* moved: bytes, as the target says. One that keeps to the rules moves all or none. */
 static void movement_done(
-	struct remote *remote, struct movement *movement, enum tier_verdict verdict)
+	struct remote *remote, struct movement *movement, enum tier_verdict verdict, uint64_t moved)
 {
+	const bool whole = verdict == TIER_OK && moved == movement->line.length;
+
 	if (verdict == TIER_REFUSED) { /* M3, M5 */
 		movement_refused(remote, movement);
 		return;
@@ -393,11 +396,11 @@ static void movement_done(
 		movement_post(remote, movement);
 		return;
 	}
-	if (verdict == TIER_OK)
+	if (whole)
 		movement_complete(remote, movement);
 	else
 		movement_fail(remote, movement, failure_of(movement, verdict));
-	counter_ended(remote->endpoint->counts[movement->count].counter, verdict != TIER_OK);
+	counter_ended(remote->endpoint->counts[movement->count].counter, !whole);
 	movement_free(remote, movement);
 }
 
@@ -442,7 +445,7 @@ static void own_run(struct remote *remote)
 
 	while (news_take(remote, QUEUE_OWN, &news))
 		movement_done(remote, (struct movement *)(uintptr_t)news.user,
-			(enum tier_verdict)news.verdict);
+			(enum tier_verdict)news.verdict, news.moved);
 }
 
 /* A peer has written, with data for the program. */
