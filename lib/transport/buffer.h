@@ -13,6 +13,8 @@
 #include <rte_branch_prediction.h>
 #include <rte_mbuf.h>
 
+#include <base/counter.h>
+
 /* A buffer whose data starts at `offset`, with so many references; it has no data yet. NULL if none
  * is left. Saves 0.5 to 1.5 % of the instructions of a put, compared with rte_pktmbuf_alloc(). */
 static inline struct rte_mbuf *buffer_take(
@@ -22,6 +24,11 @@ static inline struct rte_mbuf *buffer_take(
 
 	if (unlikely(!mbuf))
 		return NULL;
+#ifdef RACES_ARE_ATOMIC
+	/* DPDK relies on the order of dependent accesses where a thread that finds itself to be the
+	 * last holder frees a buffer. The thread sanitizer wants an acquire. */
+	(void)__atomic_load_n(&mbuf->refcnt, __ATOMIC_ACQUIRE);
+#endif
 	mbuf->data_off = (uint16_t)offset;
 	rte_mbuf_refcnt_set(mbuf, references);
 	mbuf->ol_flags = 0;

@@ -705,11 +705,9 @@ enum step sender_fast(struct transport *transport, struct peer *peer)
 /* Does only its slot refer to a frame that has its buffer? */
 static bool slot_alone(const struct slot *slot)
 {
-	if (slot->frame->nb_segs > 1 || rte_mbuf_refcnt_read(slot->frame) > 1)
-		return false;
-	/* Pairs with the release in the last other holder's free: its reads are over. */
-	__atomic_thread_fence(__ATOMIC_ACQUIRE);
-	return true;
+	/* Acquire: pairs with the release in the last other holder's free: its reads are over. */
+	return slot->frame->nb_segs == 1 &&
+	       __atomic_load_n(&slot->frame->refcnt, __ATOMIC_ACQUIRE) == 1;
 }
 
 /* The frame of a slot in an mbuf that nobody else reads, with a reference for the outbox, and what

@@ -30,16 +30,7 @@
 #include <cmocka.h>
 #include <portals.h>
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define SANITIZED 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define SANITIZED 1
-#endif
-#endif
-#ifndef SANITIZED
-#define SANITIZED 0
-#endif
+#include "../sanitized.h"
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 #define PORTAL       3 /* where most tests put and get */

@@ -74,8 +74,7 @@ static void a_probe_finds_nothing_of_a_peer_that_was_dismissed(void **state)
 	settle(nothing_flies, ends[0]);
 	fetches_let(0, false);
 	settle(show_fetches, ends[1]);
-	messages_dismiss(ends[1], 0);
-	assert_int_not_equal(ends[1]->show, SHOW_NOTHING);
+	messages_dismiss(ends[1], 0); /* a poll core may have ended the fetch by now */
 	assert_false(messages_probe(ends[1], 1, UINT64_MAX, &found));
 	teardown(state);
 }
