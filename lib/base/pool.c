@@ -6,6 +6,7 @@
 #include <string.h>
 
 #define POOL_ALIGN 64
+#define POOL_BATCH 4096 /* bytes of the objects that are made at a time */
 
 void pool_init(struct pool *pool, size_t size, unsigned chunk_objects, unsigned max)
 {
@@ -26,27 +27,38 @@ void pool_free(struct pool *pool)
 	pool->free = NULL;
 }
 
-static bool pool_grow(struct pool *pool)
+/* Memory for so many objects. */
+static bool chunk_take(struct pool *pool, unsigned count)
 {
-	unsigned count = 1u << pool->chunk_shift;
-	char **chunks, *chunk;
+	char **chunks = realloc(pool->chunks, (pool->chunk_count + 1) * sizeof(*chunks));
 
-	if (count > pool->max - pool->made)
-		count = pool->max - pool->made;
-	if (count == 0)
-		return false;
-	chunks = realloc(pool->chunks, (pool->chunk_count + 1) * sizeof(*chunks));
 	if (!chunks)
 		return false;
 	pool->chunks = chunks;
-	chunk = aligned_alloc(POOL_ALIGN, count * pool->size);
-	if (!chunk)
+	chunks[pool->chunk_count] = aligned_alloc(POOL_ALIGN, count * pool->size);
+	return chunks[pool->chunk_count] && ++pool->chunk_count;
+}
+
+static unsigned least(unsigned a, unsigned b)
+{
+	return a < b ? a : b;
+}
+
+/* Makes a few more objects of a chunk, whose other memory stays untouched. */
+static bool pool_grow(struct pool *pool)
+{
+	unsigned in_chunk = pool->made & ((1u << pool->chunk_shift) - 1);
+	unsigned count = least((1u << pool->chunk_shift) - in_chunk, pool->max - pool->made);
+	char *first;
+
+	if (count == 0 || (in_chunk == 0 && !chunk_take(pool, count)))
 		return false;
-	memset(chunk, 0, count * pool->size);
-	chunks[pool->chunk_count++] = chunk;
+	count = least(count, (unsigned)(POOL_BATCH / pool->size) + 1);
+	first = pool->chunks[pool->chunk_count - 1] + in_chunk * pool->size;
+	memset(first, 0, count * pool->size);
 	pool->made += count;
 	for (unsigned i = count; i-- > 0;)
-		pool_give(pool, chunk + i * pool->size);
+		pool_give(pool, first + i * pool->size);
 	return true;
 }
 

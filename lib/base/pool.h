@@ -3,7 +3,7 @@
  * core.
  *
  * I1. pool_take() asks the system for memory only when no object is free, a chunk at a time, up to
- *     max objects.
+ *     max objects, and makes a few objects of a chunk at a time.
  * I2. Objects are aligned to a cache line and hold what they held when they were given back, at
  *     first zeros; only the first word of a free object is the pool's.
  * I3. An object has a number, its place in the order of making. New ones are taken in that order.

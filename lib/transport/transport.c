@@ -14,6 +14,7 @@
 #include <rte_common.h>
 #include <rte_mbuf.h>
 
+#include <base/pages.h>
 #include <base/random.h>
 #include <transport/ack.h>
 #include <transport/acknowledgement.h>
@@ -119,12 +120,10 @@ struct transport *transport_create(const struct transport_options *options, stru
 	const struct clock *clock, const struct transport_upcalls *upcalls,
 	struct transport_counters *counters)
 {
-	struct transport *transport = aligned_alloc(
-		RTE_CACHE_LINE_SIZE, RTE_ALIGN_CEIL(sizeof(*transport), RTE_CACHE_LINE_SIZE));
+	struct transport *transport = pages_map(sizeof(*transport));
 
 	if (!transport)
 		return NULL;
-	memset(transport, 0, sizeof(*transport));
 	owner_take(&transport->owner);
 	transport->options = *options;
 	transport->spans = spans_of(options);
@@ -160,7 +159,7 @@ struct transport *transport_create(const struct transport_options *options, stru
 	neighbours_free(transport->neighbours);
 	peer_table_free(&transport->peers);
 	pool_free(&transport->peer_pool);
-	free(transport);
+	pages_unmap(transport, sizeof(*transport));
 	return NULL;
 }
 
@@ -582,5 +581,5 @@ void transport_close(struct transport *transport)
 	pool_free(&transport->outline_pool);
 	pool_free(&transport->reorder_pool);
 	pool_free(&transport->assembly_pool);
-	free(transport);
+	pages_unmap(transport, sizeof(*transport));
 }

@@ -478,6 +478,16 @@ struct event rig_event(struct rig *rig, uint64_t queue, unsigned kind)
 	return event;
 }
 
+struct operation *rig_operations_use(struct rig *rig, enum operation_kind kind)
+{
+	const struct pool *pool = &rig->engine->operations;
+	struct operation *operation = NULL;
+
+	while (pool->left != 0 || pool->made % OPERATION_CHUNK != 0)
+		operation = operation_take(rig->engine, kind);
+	return operation;
+}
+
 void rig_no_event(struct rig *rig, uint64_t queue)
 {
 	struct event event;

@@ -193,6 +193,8 @@ void rig_post(struct rig *rig, const struct command *command);
 /* Takes the next event and checks its kind; rig_no_event() that there is none. */
 struct event rig_event(struct rig *rig, uint64_t queue, unsigned kind);
 void rig_no_event(struct rig *rig, uint64_t queue);
+/* Takes all operations for which there is memory, until more is allocated. Returns the last one. */
+struct operation *rig_operations_use(struct rig *rig, enum operation_kind kind);
 
 #define rig_counter(rig, name)                                                                     \
 	((unsigned long)counter_read(&segment_counters((rig)->segment)->name))

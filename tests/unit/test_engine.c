@@ -109,8 +109,7 @@ static void engine_poll__leaves_commands_in_the_ring_while_there_is_no_memory(vo
 	struct rig *rig = *state;
 	uint64_t region = rig_bind(rig, &RIG_REGION(memory, 0));
 
-	while (rig->engine->operations.left != 0)
-		operation_take(rig->engine, OPERATION_NOTICE);
+	rig_operations_use(rig, OPERATION_NOTICE);
 	memory_is_short = true;
 	assert_true(rig_put(rig, region, &move));
 	assert_null(fake_next());
@@ -331,8 +330,7 @@ static void engine_execute__begins_nothing_without_memory(void **state)
 	uint64_t region = rig_bind(rig, &RIG_REGION(memory, queue));
 	const struct command put = rig_move_command(region, &move, COMMAND_PUT);
 
-	while (rig->engine->operations.left != 0)
-		operation_take(rig->engine, OPERATION_NOTICE);
+	rig_operations_use(rig, OPERATION_NOTICE);
 	memory_is_short = true;
 	assert_false(engine_execute(rig->engine, &put));
 	assert_int_equal(rig_counter(rig, commands_stale), 0);
@@ -452,8 +450,7 @@ static void engine_put__leaves_to_the_ring_what_something_stands_in_the_way_of(v
 	assert_false(put_at_once(rig, region, &move)); /* it would overtake */
 	engine_poll(rig->engine);
 	assert_non_null(fake_next());
-	while (rig->engine->operations.left != 0)
-		operation_take(rig->engine, OPERATION_NOTICE);
+	rig_operations_use(rig, OPERATION_NOTICE);
 	memory_is_short = true;
 	assert_false(put_at_once(rig, region, &move));
 	memory_is_short = false;

@@ -226,7 +226,7 @@ static void reply__that_comes_before_its_request_is_acknowledged_ends_once(void 
 		assert_int_equal(rig_counter(rig, dropped_late_reply), i + 1);
 	}
 	assert_int_equal(rig_region_unlink(rig, handle), ANSWER_OK);
-	assert_int_equal(rig->engine->operations.left, OPERATION_CHUNK);
+	assert_int_equal(pool_taken(&rig->engine->operations), 0);
 }
 
 static void reply__that_nobody_asked_for_is_dropped(void **state)

@@ -304,8 +304,7 @@ static void requests__for_which_there_is_no_memory_are_dropped_and_change_nothin
 	region.threshold = 1;
 	region.length = 3;
 	handle = rig_attach(rig, rig_entry_any(rig, false), &region, RIG_UNLINK_NOFIT);
-	while (rig->engine->operations.left != 0)
-		operation_take(rig->engine, OPERATION_RECEIVE);
+	rig_operations_use(rig, OPERATION_RECEIVE);
 	memory_is_short = true;
 	header.requested = 2;
 	fake_begin(RIG_PEER, &header, 2);
@@ -372,9 +371,7 @@ static void put__that_wants_an_acknowledgement_is_accepted_only_if_it_can_be_sen
 
 	rig_attach(rig, rig_entry_any(rig, false), &region, 0);
 	assert_true(operation_reserve(rig->engine, 1));
-	while (rig->engine->operations.left > 1)
-		operation_take(rig->engine, OPERATION_RECEIVE);
-	kept = operation_take(rig->engine, OPERATION_RECEIVE);
+	kept = rig_operations_use(rig, OPERATION_RECEIVE);
 	header.handle = 0xabcdef;
 	memory_is_short = true;
 	put(&header, 4);

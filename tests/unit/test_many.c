@@ -138,7 +138,7 @@ static void random_messages_share_buffers_without_blocks(void **state)
 {
 	ends_open(0, 1 << 16);
 	random_messages_share_buffers(state);
-	assert_int_equal(ends[1]->blocks, 0);
+	assert_int_equal(ends[1]->blocks_made, 0);
 	teardown(state);
 }
 

@@ -307,7 +307,7 @@ static void put__may_end_in_the_turn_that_sends_it(void **state)
 	assert_true(rig_get(rig, region, &move));
 	rig_event(rig, queue, EVENT_REPLY_FAILED);
 	assert_int_equal(rig_region_unlink(rig, region), ANSWER_OK);
-	assert_int_equal(rig->engine->operations.left, OPERATION_CHUNK);
+	assert_int_equal(pool_taken(&rig->engine->operations), 0);
 }
 
 static void get__asks_for_the_regions_length_and_logs_nothing_yet(void **state)
@@ -380,7 +380,7 @@ static void get__that_was_refused_before_its_request_is_done_ends_once(void **st
 	rig_event(rig, queue, EVENT_REPLY_FAILED);
 	fake_finish(sent, TRANSPORT_DEAD);
 	rig_no_event(rig, queue);
-	assert_int_equal(rig->engine->operations.left, OPERATION_CHUNK);
+	assert_int_equal(pool_taken(&rig->engine->operations), 0);
 }
 
 static void get__that_waits_asks_after_its_target(void **state)
@@ -467,7 +467,7 @@ static void get__whose_reply_has_begun_asks_no_more(void **state)
 		rig_event(rig, queue, EVENT_REPLY_END);
 		rig_no_event(rig, queue);
 	}
-	assert_int_equal(rig->engine->operations.left, OPERATION_CHUNK);
+	assert_int_equal(pool_taken(&rig->engine->operations), 0);
 }
 
 static void get__that_ends_while_it_is_asked_after_ends_once(void **state)
@@ -492,7 +492,7 @@ static void get__that_ends_while_it_is_asked_after_ends_once(void **state)
 		fake_finish(probe, TRANSPORT_DEAD);
 		rig_no_event(rig, queue);
 	}
-	assert_int_equal(rig->engine->operations.left, OPERATION_CHUNK);
+	assert_int_equal(pool_taken(&rig->engine->operations), 0);
 }
 
 static void probes__that_fail_at_once_end_every_get(void **state)
@@ -508,7 +508,7 @@ static void probes__that_fail_at_once_end_every_get(void **state)
 	for (unsigned i = 0; i < 3; i++)
 		rig_event(rig, queue, EVENT_REPLY_FAILED);
 	rig_no_event(rig, queue);
-	assert_int_equal(rig->engine->operations.left, OPERATION_CHUNK);
+	assert_int_equal(pool_taken(&rig->engine->operations), 0);
 }
 
 #define test(name) cmocka_unit_test_setup_teardown(name, rig_setup, rig_teardown)

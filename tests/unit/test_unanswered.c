@@ -133,7 +133,7 @@ static void a_short_message_needs_no_answer(void **state)
 	for (unsigned i = 0; i < 4; i++)
 		unanswered_send(&out[i], i);
 	settle(nothing_pends, ends[0]);
-	assert_int_equal(ends[1]->blocks, 0);
+	assert_int_equal(ends[1]->blocks_made, 0);
 	assert_int_equal(acks(0), 0);
 	unanswered_receive(2, COPIED_MAX);
 	unanswered_receive(3, 5);
