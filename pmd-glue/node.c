@@ -47,6 +47,7 @@
 #include <base/cancel.h>
 #include <base/lack.h>
 #include <base/log.h>
+#include <base/pages.h>
 #include <base/settings.h>
 #include <pmd-glue/glue.h>
 #include <pmd-glue/rendezvous.h>
@@ -741,7 +742,7 @@ static void node_close(struct port *port)
 		mempool_give(port->pool);
 	if (node->set >= 0)
 		close(node->set);
-	free(node);
+	pages_unmap(node, sizeof(*node));
 }
 
 static const struct port_operations node_operations = {
@@ -914,7 +915,7 @@ const char *node_lack(void)
 
 static struct node *node_make(const struct port_operations *operations)
 {
-	struct node *node = calloc(1, sizeof(*node));
+	struct node *node = pages_map(sizeof(*node));
 
 	lack[0] = '\0';
 	if (!node) {
@@ -958,7 +959,7 @@ struct port *node_open(
 		return &node->port;
 	if (node->rendezvous)
 		rendezvous_close(node->rendezvous);
-	free(node);
+	pages_unmap(node, sizeof(*node));
 	return NULL;
 }
 
@@ -989,6 +990,6 @@ struct port *node_open_over(struct port *uplink, const char *name, uint32_t nid,
 	}
 	if (node->set >= 0)
 		close(node->set);
-	free(node);
+	pages_unmap(node, sizeof(*node));
 	return NULL;
 }

@@ -225,14 +225,16 @@ static struct rte_mempool *growing_create(
 	struct growing *growing;
 	size_t bytes = rte_mempool_calc_obj_size(
 		(uint32_t)sizeof(struct rte_mbuf) + room, RTE_MEMPOOL_F_NO_IOVA_CONTIG, &each);
-	pool = memory_map(RTE_MEMPOOL_HEADER_SIZE(pool, POOL_CACHE) + sizeof(layout));
-	growing = memory_map(sizeof(*growing) + buffers * sizeof(growing->free[0]));
-	if (growing)
-		growing->memory = buffers_map(buffers * bytes, bytes);
-	if (!pool || !growing || !growing->memory) {
+	const size_t head = RTE_MEMPOOL_HEADER_SIZE(pool, POOL_CACHE) +
+			    RTE_ALIGN_CEIL(sizeof(layout), (size_t)RTE_CACHE_LINE_SIZE);
+	char *memory = buffers_map(buffers * bytes, bytes);
+	pool = memory_map(head + sizeof(*growing) + buffers * sizeof(growing->free[0]));
+	if (!pool || !memory) {
 		rte_errno = ENOMEM;
 		return NULL;
 	}
+	growing = (struct growing *)(void *)((char *)pool + head);
+	growing->memory = memory;
 	pthread_mutex_init(&growing->lock, NULL);
 	growing_describe(pool, growing, name, &each, buffers, socket);
 	rte_pktmbuf_pool_init(pool, &layout);

@@ -30,6 +30,7 @@
 #include <base/clock.h>
 #include <base/lack.h>
 #include <base/log.h>
+#include <base/pages.h>
 #include <pmd-glue/glue.h>
 #include <pmd-glue/directory.h>
 #include <pmd-glue/shared.h>
@@ -796,7 +797,7 @@ static bool listener_open(struct rendezvous *rendezvous)
 
 static struct rendezvous *rendezvous_make(const struct rendezvous_options *options)
 {
-	struct rendezvous *rendezvous = calloc(1, sizeof(*rendezvous));
+	struct rendezvous *rendezvous = pages_map(sizeof(*rendezvous));
 	if (!rendezvous)
 		return NULL;
 	rendezvous->options = *options;
@@ -816,7 +817,7 @@ static struct rendezvous *rendezvous_make(const struct rendezvous_options *optio
 		rendezvous->incarnation = glue_now(NULL);
 	if (rendezvous_add(rendezvous))
 		return rendezvous;
-	free(rendezvous);
+	pages_unmap(rendezvous, sizeof(*rendezvous));
 	return NULL;
 }
 
@@ -857,5 +858,5 @@ void rendezvous_close(struct rendezvous *rendezvous)
 	if (rendezvous->word)
 		munmap((void *)(uintptr_t)rendezvous->word, shared_page_bytes());
 	rendezvous_remove(rendezvous);
-	free(rendezvous);
+	pages_unmap(rendezvous, sizeof(*rendezvous));
 }

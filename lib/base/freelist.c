@@ -24,10 +24,7 @@ size_t freelist_size(uint32_t count)
 
 void freelist_init(struct freelist *list, uint32_t count)
 {
-	if (count != 0)
-		below_write(list, count - 1, FREELIST_NONE);
-	atomic_store_explicit(
-		&list->top, count != 0 ? 0 : (uint64_t)FREELIST_NONE, memory_order_release);
+	list->count = count;
 }
 
 uint32_t freelist_take(struct freelist *list)
@@ -37,7 +34,7 @@ uint32_t freelist_take(struct freelist *list)
 
 	do {
 		index = (uint32_t)top;
-		if (index == FREELIST_NONE)
+		if (index >= list->count)
 			return FREELIST_NONE;
 		/* Perhaps another thread's already, which is writing it: then the swap fails. */
 		below = below_read(list, index);

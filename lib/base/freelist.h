@@ -10,7 +10,7 @@
  * F3. Every change of the top is a compare-and-swap, so a thread that takes an index sees what
  *     the thread that gave it did before, whatever went over it meanwhile (a release sequence).
  * F4. In zeroed memory the list is already in order, so indices that were never taken have no
- *     memory yet.
+ *     memory yet. Below the last one is `count`.
  */
 #ifndef BASE_FREELIST_H
 #define BASE_FREELIST_H
@@ -22,7 +22,8 @@
 #define FREELIST_NONE UINT32_MAX
 
 struct freelist {
-	_Alignas(64) _Atomic uint64_t top; /* changes << 32 | index */
+	_Alignas(64) _Atomic uint64_t top; /* changes << 32 | index; count or more: none */
+	uint32_t count;
 	/* of each free index, the one below it, less the index and one */
 	_Alignas(64) _Atomic uint32_t below[];
 };

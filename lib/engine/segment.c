@@ -30,30 +30,38 @@ static size_t layout_take(size_t *end, size_t size)
 	return start;
 }
 
+static size_t page_end(size_t size)
+{
+	return (size + 4095) & ~(size_t)4095;
+}
+
 static void layout_make(const struct segment_limits *limits, struct layout *layout)
 {
 	uint32_t replies = limits->further ? 0 : REPLY_SLOTS;
 	size_t end = sizeof(struct segment) + sizeof(struct statistics);
 
-	layout->commands = layout_take(&end, limits->further ? 0 : ring_size(COMMAND_RING));
-	layout->free_entries = layout_take(&end, freelist_size(limits->entries));
-	layout->free_regions = layout_take(&end, freelist_size(limits->regions - limits->attached));
+	/* What a space with two-sided messages has little of comes first, and its first objects lie
+	 * on few pages. */
+	layout->portals = layout_take(&end, limits->portals * sizeof(struct portal));
+	layout->access = layout_take(&end, limits->access * sizeof(struct access_entry));
+	layout->queues = layout_take(&end, limits->queues * sizeof(struct queue));
+	layout->counters = layout_take(&end, limits->counters * sizeof(struct event_counter));
 	layout->free_queues = layout_take(&end, freelist_size(limits->queues));
 	layout->free_counters = layout_take(&end, freelist_size(limits->counters));
 	layout->free_replies = layout_take(&end, freelist_size(replies));
+	layout->free_regions = layout_take(&end, freelist_size(limits->regions - limits->attached));
+	layout->free_entries = layout_take(&end, freelist_size(limits->entries));
 	layout->replies = layout_take(&end, replies * sizeof(struct reply));
-	layout->portals = layout_take(&end, limits->portals * sizeof(struct portal));
-	layout->access = layout_take(&end, limits->access * sizeof(struct access_entry));
+	layout->commands = layout_take(&end, limits->further ? 0 : ring_size(COMMAND_RING));
+	end = page_end(end);
 	layout->regions = layout_take(&end, limits->regions * sizeof(struct region));
 	/* those of receives come behind */
 	layout->matches = layout_take(
 		&end, ((size_t)limits->entries + limits->receives) * sizeof(struct match_entry));
 	layout->entries = layout_take(&end, limits->entries * sizeof(struct entry));
-	layout->queues = layout_take(&end, limits->queues * sizeof(struct queue));
 	layout->attachments = layout_take(
 		&end, (limits->attached == 0 ? 0 : limits->regions) * sizeof(struct attachment));
-	layout->counters = layout_take(&end, limits->counters * sizeof(struct event_counter));
-	end = (end + 4095) & ~(size_t)4095;
+	end = page_end(end);
 	layout->events = layout_take(&end, limits->event_bytes);
 	layout->size = end;
 }

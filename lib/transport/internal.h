@@ -174,13 +174,10 @@ struct transport {
 	struct pending_ack pending_acks[PENDING_ACKS_MAX];
 	struct messages refused; /* messages that could not even be queued */
 
-	struct rte_mbuf *burst[BURST_FRAMES];
 	unsigned burst_count;
 	unsigned burst_limit;
 	unsigned burst_looped; /* the first ones come from this process */
-	struct rte_mbuf *outbox[OUTBOX_FRAMES];
 	unsigned outbox_count;
-	struct rte_mbuf *loop[LOOP_FRAMES];
 	uint32_t loop_head;
 	uint32_t loop_tail;
 	unsigned sent; /* frames in this turn */
@@ -195,8 +192,12 @@ struct transport {
 	uint64_t stranger_due;  /* nor of another version of the wire */
 	bool alone_told;        /* that the port leads to nobody else */
 
-	struct wheel wheel;
 	struct owner owner;
+	/* last: what is mostly memory that an idle transport does not touch */
+	struct wheel wheel;
+	struct rte_mbuf *burst[BURST_FRAMES];
+	struct rte_mbuf *outbox[OUTBOX_FRAMES];
+	struct rte_mbuf *loop[LOOP_FRAMES];
 };
 
 #define COUNT(transport, name)                                                                     \
