@@ -256,6 +256,15 @@ static int av_remove(struct fid_av *fid, fi_addr_t *indices, size_t count, uint6
 	return result;
 }
 
+void address_give(const struct address *address, void *to, size_t *length)
+{
+	const size_t room = *length;
+
+	*length = sizeof(*address);
+	if (room > 0)
+		memcpy(to, address, room < sizeof(*address) ? room : sizeof(*address));
+}
+
 static int av_lookup(struct fid_av *fid, fi_addr_t index, void *address, size_t *length)
 {
 	struct av *av = object_of(fid, struct av);
@@ -263,11 +272,8 @@ static int av_lookup(struct fid_av *fid, fi_addr_t index, void *address, size_t 
 
 	domain_enter(av->domain);
 	entry = av_at(av, index);
-	if (entry) {
-		memcpy(address, &entry->address,
-			*length < sizeof(entry->address) ? *length : sizeof(entry->address));
-		*length = sizeof(entry->address);
-	}
+	if (entry)
+		address_give(&entry->address, address, length);
 	domain_leave(av->domain);
 	return entry ? 0 : -FI_EINVAL;
 }

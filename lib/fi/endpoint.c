@@ -414,13 +414,8 @@ int endpoint_getname(fid_t fid, void *address, size_t *length)
 
 	if (!endpoint->enabled)
 		return -FI_EOPBADSTATE;
-	*length = sizeof(endpoint->self);
-	if (room < sizeof(endpoint->self)) {
-		memcpy(address, &endpoint->self, room);
-		return -FI_ETOOSMALL;
-	}
-	memcpy(address, &endpoint->self, sizeof(endpoint->self));
-	return 0;
+	address_give(&endpoint->self, address, length);
+	return room < sizeof(endpoint->self) ? -FI_ETOOSMALL : 0;
 }
 
 /* --- closing */

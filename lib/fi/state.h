@@ -446,6 +446,8 @@ const char *error_text(int number, char *buffer, size_t length);
 /* --- av.c */
 
 int av_open(struct fid_domain *domain, struct fi_av_attr *attr, struct fid_av **av, void *context);
+/* As much of an address as there is room for, *length; then that is its own. to: NULL: no room. */
+void address_give(const struct address *address, void *to, size_t *length);
 /* NULL: there is no such address. */
 const struct av_entry *av_at(const struct av *av, fi_addr_t index);
 /* F6: the index of an address, if `index` is not it. AV_NONE: it was not inserted. */

@@ -269,6 +269,9 @@ static void an_endpoint_is_bound_before_it_is_enabled(void **state)
 	length = sizeof(short_name);
 	assert_int_equal(fi_getname(&ep->fid, short_name, &length), -FI_ETOOSMALL);
 	assert_int_equal(length, NAME_BYTES);
+	length = 0; /* how long is one? */
+	assert_int_equal(fi_getname(&ep->fid, NULL, &length), -FI_ETOOSMALL);
+	assert_int_equal(length, NAME_BYTES);
 	assert_int_equal(fi_close(&eq->fid), -FI_EBUSY);
 	assert_ok(fi_close(&ep->fid));
 	assert_ok(fi_close(&tx->fid));

@@ -38,6 +38,9 @@ static void a_table_has_indices_in_order(void **state)
 	length = sizeof(short_name);
 	assert_ok(fi_av_lookup(av, 3, short_name, &length));
 	assert_int_equal(length, NAME_BYTES);
+	length = 0;
+	assert_ok(fi_av_lookup(av, 3, NULL, &length));
+	assert_int_equal(length, NAME_BYTES);
 	assert_memory_equal(short_name, names + 3 * NAME_BYTES, sizeof(short_name));
 	assert_int_not_equal(fi_av_lookup(av, 4, got, &length), 0);
 	/* One that was removed is inserted again, at the lowest index. */
