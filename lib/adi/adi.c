@@ -18,6 +18,7 @@
 
 #include <base/clock.h>
 #include <base/environment.h>
+#include <base/lack.h>
 #include <base/log.h>
 #include <base/settings.h>
 #include <engine/segment.h>
@@ -489,7 +490,8 @@ static bool start(void)
 		return false;
 	if (!process_is_mine(self) || !processes_meet())
 		return false;
-	snprintf(adi.job.why, sizeof(adi.job.why), "there is no memory for messages");
+	snprintf(adi.job.why, sizeof(adi.job.why), "there is no memory for messages: %s",
+		lack_memory());
 	if (!messages_make(opened))
 		return false;
 	adi.job.drive = progress;

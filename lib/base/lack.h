@@ -10,6 +10,6 @@
  * thread's next call. */
 const char *lack_cure(int error, const char *otherwise) CORE_API(lack_cure);
 /* The same for memory that cannot be had. */
-const char *lack_memory(void);
+const char *lack_memory(void) CORE_API(lack_memory);
 
 #endif
