@@ -521,11 +521,12 @@ struct message_header rig_get_header(uint64_t length)
 
 /* --- spaces with tiers */
 
+static _Atomic uint32_t rig_shares[RIG_RANKS];
+
 /* A space of a rig's engine; options: what is not filled in; unexpected: headers. */
 static struct rig *space_make(
 	struct rig *rig, struct space_options options, uint32_t unexpected, uint64_t *queue)
 {
-	static _Atomic uint32_t shares[RIG_RANKS];
 	struct segment_limits limits = rig_limits;
 	struct rig *space = calloc(1, sizeof(*space));
 	size_t fixed, size;
@@ -548,8 +549,6 @@ static struct rig *space_make(
 	memset(space->segment, 0, size);
 	segment_init(space->segment, &limits, 200);
 	options.kind = SPACE_TIERS;
-	options.ranks = options.ranked ? RIG_RANKS : 0;
-	options.shares = shares;
 	options.segment = space->segment;
 	options.interface = RIG_INTERFACE + 1;
 	options.uid = RIG_UID;
@@ -568,8 +567,10 @@ static struct rig *space_make(
 
 struct rig *rig_tiers(struct rig *rig, bool ranked, uint64_t *queue)
 {
-	const struct space_options options = {
-		.ranked = ranked, .kept_share = ranked ? RIG_UNEXPECTED : 0};
+	const struct space_options options = {.ranked = ranked,
+		.ranks = ranked ? RIG_RANKS : 0,
+		.shares = rig_shares,
+		.kept_share = ranked ? RIG_UNEXPECTED : 0};
 
 	return space_make(rig, options, RIG_UNEXPECTED, queue);
 }
@@ -577,13 +578,21 @@ struct rig *rig_tiers(struct rig *rig, bool ranked, uint64_t *queue)
 struct rig *rig_letters(struct rig *rig, uint32_t share, uint32_t more,
 	const _Atomic uint32_t *selves, struct credit *credits, uint64_t *queue)
 {
+	return rig_crowd(rig, RIG_RANKS, rig_shares, share, more, selves, credits, queue);
+}
+
+struct rig *rig_crowd(struct rig *rig, uint32_t ranks, _Atomic uint32_t *shares, uint32_t share,
+	uint32_t more, const _Atomic uint32_t *selves, struct credit *credits, uint64_t *queue)
+{
 	const struct space_options options = {.ranked = true,
+		.ranks = ranks,
+		.shares = shares,
 		.kept_share = share,
 		.two_sided = true,
 		.selves = selves,
 		.credits = credits};
 
-	return space_make(rig, options, RIG_RANKS * share + more, queue);
+	return space_make(rig, options, ranks * share + more, queue);
 }
 
 enum answer rig_ask(struct rig *rig, struct command *command)

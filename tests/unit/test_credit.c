@@ -4,12 +4,16 @@
  *
  * Covers: lib/engine/credit.c.
  */
+#include <stdio.h>
 #include <string.h>
+#include <sys/prctl.h>
+#include <unistd.h>
 
 #include <base/random.h>
 #include <engine/credit.h>
 #include <engine/fetch.h>
 
+#include "../sanitized.h"
 #include "fake_transport.h"
 #include "rig.h"
 
@@ -476,6 +480,86 @@ static void shares__are_the_table_whoever_asks(void **state)
 	}
 }
 
+/* --- many senders */
+
+/* Bytes of this process that are in memory. */
+static uint64_t resident(void)
+{
+	FILE *file = fopen("/proc/self/statm", "r");
+	unsigned long all, pages;
+
+	assert_non_null(file);
+	assert_int_equal(fscanf(file, "%lu %lu", &all, &pages), 2);
+	(void)fclose(file);
+	return (uint64_t)pages * (uint64_t)sysconf(_SC_PAGESIZE);
+}
+
+/* A message of a rank's whose copy is at its sender. */
+static void keep_one(const struct rig *rig, const struct process *crowd, uint32_t rank)
+{
+	static const char data[COPIED_MAX + 1];
+	const struct message_header header = {.kind = MESSAGE_STORE,
+		.space = rig->space,
+		.uid = RIG_UID,
+		.cookie = rank,
+		.value = (uint64_t)NAME_CHUNK << 32,
+		.requested = sizeof(data)};
+	uint8_t bytes[MESSAGE_HEADER_MAX];
+	const uint32_t length = message_encode(&header, bytes);
+
+	incoming_whole(rig->engine, crowd[rank], bytes, length, data, sizeof(data));
+}
+
+/* Each sends all that it may to a program that receives nothing, and wants more. What the receiver
+ * holds is what it has granted, and 64 bytes for each of them. */
+static void senders__that_nobody_receives_from_take_no_more_than_was_granted(void **state)
+{
+	enum { SENDERS = 10000, FIRST = 6, MORE = 20000 };
+	static struct process crowd[SENDERS];
+	static _Atomic uint32_t selves[SENDERS], shares[SENDERS];
+	static struct credit credits[SENDERS];
+	const uint64_t granted = (uint64_t)(SENDERS * FIRST + MORE) * KEPT_BYTES;
+	struct fake_target *target;
+	struct space *space;
+	struct rig *rig;
+	struct command set = {.kind = COMMAND_MAP};
+	uint64_t queue, before, kept = 0;
+	void *made;
+
+	(void)state;
+	assert_int_equal(prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0), 0);
+	assert_int_equal(fake_target_setup(&made), 0);
+	target = made;
+	for (uint32_t i = 0; i < SENDERS; i++) {
+		crowd[i] = (struct process){.nid = 1000 + i, .pid = 1};
+		selves[i] = i;
+		credit_set(&credits[i], FIRST);
+	}
+	rig = rig_crowd(target->rig, SENDERS, shares, FIRST, MORE, selves, credits, &queue);
+	space = target->rig->engine->spaces[rig->space];
+	set.object.index = SENDERS;
+	set.object.other = (uintptr_t)crowd;
+	assert_int_equal(rig_ask(rig, &set), ANSWER_OK);
+	rig_append(rig, &(struct rig_tier){.ignore = UINT64_MAX,
+				.tier = 1,
+				.options = REGION_PUT | REGION_TRUNCATE,
+				.log = UINT32_MAX});
+	before = resident();
+	for (uint32_t i = 0; i < SENDERS; i++)
+		while (space->kept_of[i] < share_now(space, i)) {
+			keep_one(rig, crowd, i);
+			kept++;
+		}
+	assert_true(kept > SENDERS * FIRST + MORE / 2);
+	assert_true(kept <= SENDERS * FIRST + MORE);
+	assert_int_equal(rig_counter(rig, dropped_no_header), 0);
+	if (!SANITIZED)
+		assert_true(resident() - before <= granted + 64 * SENDERS);
+	rig_stop(target->rig);
+	rig_space_free(rig);
+	fake_target_teardown(&made);
+}
+
 int main(void)
 {
 #define TEST(function) cmocka_unit_test_setup_teardown(function, ends_setup, ends_teardown)
@@ -489,6 +573,7 @@ int main(void)
 		TEST(words__of_a_liar_are_not_believed),
 		TEST(shares__are_kept_to_by_a_sender_that_gives_back_whatever_comes_when),
 		cmocka_unit_test(shares__are_the_table_whoever_asks),
+		cmocka_unit_test(senders__that_nobody_receives_from_take_no_more_than_was_granted),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
