@@ -742,7 +742,7 @@ static void node_close(struct port *port)
 		mempool_give(port->pool);
 	if (node->set >= 0)
 		close(node->set);
-	pages_unmap(node, sizeof(*node));
+	pages_unmap_root(node, sizeof(*node));
 }
 
 static const struct port_operations node_operations = {
@@ -915,7 +915,7 @@ const char *node_lack(void)
 
 static struct node *node_make(const struct port_operations *operations)
 {
-	struct node *node = pages_map(sizeof(*node));
+	struct node *node = pages_map_root(sizeof(*node));
 
 	lack[0] = '\0';
 	if (!node) {
@@ -959,7 +959,7 @@ struct port *node_open(
 		return &node->port;
 	if (node->rendezvous)
 		rendezvous_close(node->rendezvous);
-	pages_unmap(node, sizeof(*node));
+	pages_unmap_root(node, sizeof(*node));
 	return NULL;
 }
 
@@ -990,6 +990,6 @@ struct port *node_open_over(struct port *uplink, const char *name, uint32_t nid,
 	}
 	if (node->set >= 0)
 		close(node->set);
-	pages_unmap(node, sizeof(*node));
+	pages_unmap_root(node, sizeof(*node));
 	return NULL;
 }

@@ -797,7 +797,7 @@ static bool listener_open(struct rendezvous *rendezvous)
 
 static struct rendezvous *rendezvous_make(const struct rendezvous_options *options)
 {
-	struct rendezvous *rendezvous = pages_map(sizeof(*rendezvous));
+	struct rendezvous *rendezvous = pages_map_root(sizeof(*rendezvous));
 	if (!rendezvous)
 		return NULL;
 	rendezvous->options = *options;
@@ -817,7 +817,7 @@ static struct rendezvous *rendezvous_make(const struct rendezvous_options *optio
 		rendezvous->incarnation = glue_now(NULL);
 	if (rendezvous_add(rendezvous))
 		return rendezvous;
-	pages_unmap(rendezvous, sizeof(*rendezvous));
+	pages_unmap_root(rendezvous, sizeof(*rendezvous));
 	return NULL;
 }
 
@@ -858,5 +858,5 @@ void rendezvous_close(struct rendezvous *rendezvous)
 	if (rendezvous->word)
 		munmap((void *)(uintptr_t)rendezvous->word, shared_page_bytes());
 	rendezvous_remove(rendezvous);
-	pages_unmap(rendezvous, sizeof(*rendezvous));
+	pages_unmap_root(rendezvous, sizeof(*rendezvous));
 }

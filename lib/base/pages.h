@@ -24,4 +24,25 @@ static inline void pages_unmap(void *pages, size_t bytes)
 		munmap(pages, bytes);
 }
 
+/* The same for structures that refer to allocated memory. Where the program has a leak sanitizer,
+ * that looks for references in the heap alone, and elsewhere if it is told to. */
+void __lsan_register_root_region(const void *, size_t) __attribute__((weak));
+void __lsan_unregister_root_region(const void *, size_t) __attribute__((weak));
+
+static inline void *pages_map_root(size_t bytes)
+{
+	void *pages = pages_map(bytes);
+
+	if (pages && __lsan_register_root_region)
+		__lsan_register_root_region(pages, bytes);
+	return pages;
+}
+
+static inline void pages_unmap_root(void *pages, size_t bytes)
+{
+	if (pages && __lsan_unregister_root_region)
+		__lsan_unregister_root_region(pages, bytes);
+	pages_unmap(pages, bytes);
+}
+
 #endif

@@ -953,7 +953,7 @@ static size_t messages_bytes(uint32_t count)
 
 enum answer messages_open(const struct messages_options *options, struct messages **opened)
 {
-	struct messages *messages = pages_map(messages_bytes(options->count));
+	struct messages *messages = pages_map_root(messages_bytes(options->count));
 	enum answer answer;
 
 	assert(options->peers || options->count <= NAME_RANK_MASK); /* no name is RANK_NONE */
@@ -1006,5 +1006,5 @@ void messages_close(struct messages *messages)
 			free(chunk);
 		}
 	free(messages->map);
-	pages_unmap(messages, messages_bytes(messages->options.count));
+	pages_unmap_root(messages, messages_bytes(messages->options.count));
 }

@@ -120,7 +120,7 @@ struct transport *transport_create(const struct transport_options *options, stru
 	const struct clock *clock, const struct transport_upcalls *upcalls,
 	struct transport_counters *counters)
 {
-	struct transport *transport = pages_map(sizeof(*transport));
+	struct transport *transport = pages_map_root(sizeof(*transport));
 
 	if (!transport)
 		return NULL;
@@ -159,7 +159,7 @@ struct transport *transport_create(const struct transport_options *options, stru
 	neighbours_free(transport->neighbours);
 	peer_table_free(&transport->peers);
 	pool_free(&transport->peer_pool);
-	pages_unmap(transport, sizeof(*transport));
+	pages_unmap_root(transport, sizeof(*transport));
 	return NULL;
 }
 
@@ -581,5 +581,5 @@ void transport_close(struct transport *transport)
 	pool_free(&transport->outline_pool);
 	pool_free(&transport->reorder_pool);
 	pool_free(&transport->assembly_pool);
-	pages_unmap(transport, sizeof(*transport));
+	pages_unmap_root(transport, sizeof(*transport));
 }
