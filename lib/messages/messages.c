@@ -195,71 +195,6 @@ void vector_release(struct messages *messages, struct transfer *message)
 	(void)visit_call(&messages->visit, &command, NULL, NULL);
 }
 
-/* --- blocks */
-
-static size_t blocks_bytes(const struct messages *messages)
-{
-	return messages->blocks_max * (sizeof(struct block) + messages->options.block);
-}
-
-static char *block_memory(const struct messages *messages, const struct block *block)
-{
-	return (char *)(messages->blocks + messages->blocks_max) +
-	       (size_t)(block - messages->blocks) * messages->options.block;
-}
-
-/* A block comes before those that are partly full. */
-static void block_link(struct messages *messages, struct block *block)
-{
-	const struct entry_wish wish = {
-		.portal = class_portal(block->class),
-		.tier = 1,
-		.first = true,
-		.ignore = UINT64_MAX,
-		.peer = UINT32_MAX,
-		.start = block_memory(messages, block),
-		.length = messages->options.block,
-		.min_free = messages->options.eager,
-		.most = messages->options.eager,
-		.options = REGION_PUT,
-		.log = TIER_BIT(TIER_UNLINK) | TIER_BIT(TIER_FREE),
-		.item = block,
-	};
-	uint32_t index, generation;
-
-	if (entry_append(messages, &wish, &index, &generation)) {
-		messages->linked[block->class]++;
-		return;
-	}
-	block->next = messages->spare;
-	messages->spare = block;
-}
-
-/* All blocks are linked as long as there is memory: the poll core keeps messages in them however
- * long the program makes no call, so its senders go on. Memory of a block is used as it fills. */
-static void blocks_renew(struct messages *messages)
-{
-	const uint32_t *linked = messages->linked;
-
-	while (linked[0] + linked[1] < BLOCKS_LINKED) {
-		struct block *block = messages->spare;
-		uint32_t before = linked[0] + linked[1];
-
-		if (block) {
-			messages->spare = block->next;
-		} else {
-			if (messages->blocks_made == messages->blocks_max)
-				return;
-			block = &messages->blocks[messages->blocks_made++];
-			block->kind = ITEM_BLOCK;
-		}
-		block->class = messages->options.classes > 1 && linked[1] < linked[0];
-		block_link(messages, block);
-		if (linked[0] + linked[1] == before)
-			return;
-	}
-}
-
 /* The last entry of a tier of a Portal. It has no memory: it keeps headers alone (M5), or answers
  * fetches of a message that is not there (M6); the entries of messages that are there come before
  * it. */
@@ -465,17 +400,6 @@ static void refusal_heard(struct messages *messages, const struct news *news)
 			peer_lose(messages, i, news->verdict);
 			return;
 		}
-}
-
-static void block_heard(struct messages *messages, struct block *block, const struct news *news)
-{
-	if (news->event == TIER_UNLINK) {
-		messages->linked[block->class]--;
-	} else {
-		block->next = messages->spare;
-		messages->spare = block;
-	}
-	blocks_renew(messages);
 }
 
 static void receive_heard(
@@ -902,14 +826,6 @@ static enum answer space_open(struct messages *messages)
 	return answer;
 }
 
-/* What so many headers leave of the memory. */
-static uint64_t memory_left(const struct messages_options *options, uint64_t headers)
-{
-	const uint64_t used = headers * KEPT_BYTES;
-
-	return used < options->memory ? options->memory - used : 0;
-}
-
 void messages_divide(struct messages_options *options)
 {
 	uint32_t first = SHARE_FIRST, spare = SPARE_MOST;
@@ -923,22 +839,6 @@ void messages_divide(struct messages_options *options)
 	if (left / 2 / KEPT_BYTES < spare)
 		spare = (uint32_t)(left / 2 / KEPT_BYTES);
 	options->spare = spare;
-}
-
-/* What headers leave is for blocks. Returns false without memory. */
-static bool blocks_plan(struct messages *messages)
-{
-	struct messages_options *options = &messages->options;
-	const uint64_t bytes = memory_left(options, (uint64_t)options->headers + options->spare);
-
-	if (options->block == 0) {
-		options->block = bytes / BLOCKS > BLOCK_BYTES ? bytes / BLOCKS : BLOCK_BYTES;
-		if (options->block > bytes && bytes >= options->eager)
-			options->block = bytes;
-	}
-	messages->blocks_max = (uint32_t)(bytes / options->block);
-	messages->blocks = pages_map(blocks_bytes(messages));
-	return messages->blocks || messages->blocks_max == 0;
 }
 
 /* With its tables by peer, of which those of peers that have never come take no memory. */
@@ -983,7 +883,7 @@ enum answer messages_open(const struct messages_options *options, struct message
 	messages->retired_end = &messages->retired;
 	for (uint32_t i = 0; options->peers && i < options->count; i++)
 		peer_reset(messages, i, messages_life(messages));
-	answer = blocks_plan(messages) ? space_open(messages) : ANSWER_NO_MEMORY;
+	answer = blocks_open(messages) ? space_open(messages) : ANSWER_NO_MEMORY;
 	if (answer == ANSWER_OK)
 		*opened = messages;
 	else
@@ -997,7 +897,7 @@ void messages_close(struct messages *messages)
 		(void)interface_close(messages->options.front, messages->handle);
 	shown_close(messages);
 	many_close(messages);
-	pages_unmap(messages->blocks, blocks_bytes(messages));
+	blocks_close(messages);
 	for (uint32_t i = 0; i < messages->options.count; i++)
 		while (messages->peers[i].chunks) {
 			struct chunk *chunk = messages->peers[i].chunks;

@@ -231,7 +231,8 @@ struct entry_wish {
 	const void *item;
 };
 
-/* A message in the caller's memory begins. What is not set here is when it comes to be known. */
+/* A message in the caller's memory begins. The other members are set when their
+ * values are known. */
 static inline void transfer_begin(struct transfer *message, enum messages_kind kind, uint8_t class,
 	uint32_t peer, uint64_t bits)
 {
@@ -289,6 +290,18 @@ void credit_post(struct messages *messages, struct peer *peer);
 uint64_t messages_now(void);
 /* All events that are here, and what they make possible. Returns how many there were. */
 unsigned events_run(struct messages *messages);
+
+/* blocks.c */
+/* What so many headers leave of the memory. */
+uint64_t memory_left(const struct messages_options *options, uint64_t headers);
+/* What headers leave is for blocks. Returns false without memory. */
+bool blocks_open(struct messages *messages);
+void blocks_close(struct messages *messages);
+/* All blocks are linked as long as there is memory: the poll core keeps messages in them however
+ * long the program makes no call, so its senders go on. Memory of a block is used as it fills. */
+void blocks_renew(struct messages *messages);
+/* An event of a block's entry. */
+void block_heard(struct messages *messages, struct block *block, const struct news *news);
 
 /* peers.c */
 /* The peers, as the poll core is to know them; names: theirs follow. */
