@@ -31,12 +31,11 @@
 #include <base/settings.h>
 #include <host/member.h>
 
-#define AGAIN    (5 * MILLISECOND)         /* before a peer that is not ready is asked again */
-#define REPEAT   SECOND                    /* P4: at first */
-#define SELDOM   (16 * SECOND)             /* at last */
-#define ALIVE    (500 * MILLISECOND)       /* between signs of life that are asked for */
-#define RARELY   __attribute__((noinline)) /* what most looks need not */
-#define LOOKS    16                        /* calls, for one look at the clock */
+#define AGAIN    (5 * MILLISECOND)   /* before a peer that is not ready is asked again */
+#define REPEAT   SECOND              /* P4: at first */
+#define SELDOM   (16 * SECOND)       /* at last */
+#define ALIVE    (500 * MILLISECOND) /* between signs of life that are asked for */
+#define LOOKS    16                  /* calls, for one look at the clock */
 #define VISITORS 4096
 #define ANSWERS  8192
 #define NO_PEER  UINT32_MAX
@@ -400,7 +399,7 @@ static void answer_take(struct endpoint *endpoint, const struct visitation *visi
 }
 
 /* Peers that are asked again, or do not answer. */
-static RARELY void asking_progress(struct endpoint *endpoint)
+static __attribute__((noinline)) void asking_progress(struct endpoint *endpoint)
 {
 	const uint64_t now = library_now();
 
@@ -420,7 +419,7 @@ static RARELY void asking_progress(struct endpoint *endpoint)
 }
 
 /* A peer that has kept a message, and is gone, says nothing of its own. */
-static RARELY void peers_ask(struct endpoint *endpoint)
+static __attribute__((noinline)) void peers_ask(struct endpoint *endpoint)
 {
 	uint64_t now;
 
@@ -434,7 +433,7 @@ static RARELY void peers_ask(struct endpoint *endpoint)
 			messages_ask(endpoint->messages, i);
 }
 
-static RARELY void visitations_take(struct endpoint *endpoint)
+static __attribute__((noinline)) void visitations_take(struct endpoint *endpoint)
 {
 	list_each (struct visitation, visitation, &endpoint->visitations, link) {
 		const uint64_t kind = visitation->words[0] >> KIND_AT;
@@ -450,7 +449,7 @@ static RARELY void visitations_take(struct endpoint *endpoint)
 }
 
 /* The receives from peers that were lost end. */
-static RARELY void ending_progress(struct endpoint *endpoint)
+static __attribute__((noinline)) void ending_progress(struct endpoint *endpoint)
 {
 	for (uint32_t i = 1; i < endpoint->peer_count && endpoint->ending != 0; i++) {
 		if (!endpoint->peers[i].ending)

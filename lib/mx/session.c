@@ -44,14 +44,12 @@
 #define READY           SECOND            /* at most, until it is */
 #define CONNECT_TIMEOUT (60 * SECOND)
 #define ALIVE           (500 * MILLISECOND) /* between signs of life that are asked for */
-/* Calls, of which most looks need none. */
-#define RARELY    __attribute__((noinline))
-#define LOOKS     16   /* of threads that do not block, for one at the clock */
-#define GREETINGS 1024 /* S6 */
-#define ANSWERS   8192
-#define RECLAIMS  16 /* sessions that are tried, for one that is needed */
-#define REVIEWS   4  /* sessions that are asked, for one that begins */
-#define REVIEWED  16 /* of as many that are looked at */
+#define LOOKS           16                  /* of threads that do not block, for one at the clock */
+#define GREETINGS       1024                /* S6 */
+#define ANSWERS         8192
+#define RECLAIMS        16 /* sessions that are tried, for one that is needed */
+#define REVIEWS         4  /* sessions that are asked, for one that begins */
+#define REVIEWED        16 /* of as many that are looked at */
 
 /* The first word of a greeting: kind, code of an answer, filter of an ASK. */
 #define GREETING_KIND_AT 56
@@ -653,7 +651,7 @@ static mx_status_code_t connect_failure(const struct request *request, uint64_t 
 }
 
 /* Connects that are asked again, or have waited long enough. */
-static RARELY void connects_progress(struct mx_endpoint *endpoint)
+static __attribute__((noinline)) void connects_progress(struct mx_endpoint *endpoint)
 {
 	const uint64_t now = endpoint_now();
 
@@ -669,7 +667,7 @@ static RARELY void connects_progress(struct mx_endpoint *endpoint)
 
 /* A peer that has kept a message, and is gone, says nothing of its own. The clock is read by a
  * thread that blocks, and now and then by others. */
-static RARELY void peers_ask(struct mx_endpoint *endpoint)
+static __attribute__((noinline)) void peers_ask(struct mx_endpoint *endpoint)
 {
 	uint64_t now;
 
@@ -683,7 +681,7 @@ static RARELY void peers_ask(struct mx_endpoint *endpoint)
 			messages_ask(endpoint->messages, i);
 }
 
-static RARELY void visitations_take(struct mx_endpoint *endpoint)
+static __attribute__((noinline)) void visitations_take(struct mx_endpoint *endpoint)
 {
 	while (endpoint->visitations) {
 		struct visitation *visitation = endpoint->visitations;
