@@ -313,7 +313,8 @@ static void load_put_off(struct operation *operation)
 		outgoing_put_off(operation);
 }
 
-/* C7. Is the rank of a load that its process?  Of what has no rank it is. */
+/* C7. Does the rank of a load still belong to the process that the load was sent to? An operation
+ * without a rank counts as one whose rank does. */
 static bool rank_is_held(const struct operation *operation)
 {
 	const struct space *space = operation->space;
