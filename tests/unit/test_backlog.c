@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* test_backlog.c - thousands of messages that no receive waits for: where they live when a share, a
  * table or memory is full.
- * Covers: lib/messages/inbound.c, lib/messages/messages.c, lib/messages/outbound.c. */
+ * Covers: lib/messages/blocks.c, lib/messages/inbound.c, lib/messages/messages.c,
+ * lib/messages/outbound.c. */
 #include <sys/mman.h>
 #include <unistd.h>
 
