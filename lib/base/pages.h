@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* pages.h - zeroed memory for large tables, of which only the used pages cost anything. An
- * allocator may write to all that it gives (MALLOC_PERTURB_): a table of millions is dear then. */
+ * allocator may write to all that it gives (MALLOC_PERTURB_): a table of millions is dear then. A
+ * kernel that gives programs hugepages unasked would make each first use cost 2 MB. */
 #ifndef BASE_PAGES_H
 #define BASE_PAGES_H
 
@@ -14,7 +15,10 @@ static inline void *pages_map(size_t bytes)
 				 : mmap(NULL, bytes, PROT_READ | PROT_WRITE,
 					   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 
-	return pages == MAP_FAILED ? NULL : pages;
+	if (pages == MAP_FAILED)
+		return NULL;
+	(void)madvise(pages, bytes, MADV_NOHUGEPAGE);
+	return pages;
 }
 
 /* bytes: as many as were mapped. */
@@ -24,8 +28,8 @@ static inline void pages_unmap(void *pages, size_t bytes)
 		munmap(pages, bytes);
 }
 
-/* The same for structures that refer to allocated memory. Where the program has a leak sanitizer,
- * that looks for references in the heap alone, and elsewhere if it is told to. */
+/* The same for structures that refer to allocated memory. A leak sanitizer looks for references in
+ * the heap; if the program has one, it is told to look here, too. */
 void __lsan_register_root_region(const void *, size_t) __attribute__((weak));
 void __lsan_unregister_root_region(const void *, size_t) __attribute__((weak));
 
