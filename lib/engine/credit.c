@@ -66,6 +66,12 @@ static void word_send(struct space *space, uint32_t rank, unsigned kind, uint64_
 	notice_send_late(space->engine, space->map[rank], &word);
 }
 
+/* The last operation is not for a word: the message that led to it may have to be answered. */
+static bool word_has_operation(struct engine *engine)
+{
+	return operation_reserve(engine, 2);
+}
+
 /* C5. Returns false if it cannot leave now. */
 static bool word_can_leave(struct space *space, uint32_t rank, unsigned kind)
 {
@@ -73,7 +79,7 @@ static bool word_can_leave(struct space *space, uint32_t rank, unsigned kind)
 
 	if (!rank_is_known(space, rank))
 		return false;
-	if (operation_reserve(space->engine, 1))
+	if (word_has_operation(space->engine))
 		return true;
 	sharer->owes |= 1u << kind;
 	if (!link_listed(&sharer->owing)) {
@@ -388,7 +394,7 @@ void credit_resume(struct engine *engine)
 		if (!space || space->kept_share == 0)
 			continue;
 		list_each (struct sharer, sharer, &space->owing, owing) {
-			if (!operation_reserve(engine, 1))
+			if (!word_has_operation(engine))
 				return;
 			words_resume(space, (uint32_t)(sharer - space->sharers));
 		}

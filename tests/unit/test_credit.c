@@ -20,6 +20,7 @@
 #define LEAST 4 /* headers of a rank */
 #define SPARE 96
 #define TABLE (2 * LEAST + SPARE)
+#define ALL   UINT32_MAX /* operations */
 
 /* Rank 0 is this process, and rank 1 is RIG_PEER. */
 struct ends {
@@ -237,13 +238,13 @@ static void messages__that_were_taken_are_told_with_a_smaller_share(void **state
 	expect_word(ends, 0, WORD_CREDIT, 5);
 }
 
-/* As if all operations were in use, or no more. */
-static void operations_let(const struct ends *ends, bool free)
+/* As if so many operations were left, or ALL again. */
+static void operations_leave(const struct ends *ends, unsigned count)
 {
 	struct pool *operations = &ends->target->rig->engine->operations;
 	static unsigned made, left;
 
-	if (free) {
+	if (count == ALL) {
 		operations->made = made;
 		operations->left = left;
 		return;
@@ -251,7 +252,7 @@ static void operations_let(const struct ends *ends, bool free)
 	made = operations->made;
 	left = operations->left;
 	operations->made = OPERATIONS_MAX;
-	operations->left = 0;
+	operations->left = count;
 }
 
 /* C5. Nothing else comes, or is sent, that would remind the poll core. */
@@ -262,21 +263,21 @@ static void words__for_which_there_is_no_operation_are_sent_later(void **state)
 	const uint32_t had = burst(ends, 0, true);
 
 	assert_true(engine_deadline(engine) > SECOND);
-	operations_let(ends, false);
+	operations_leave(ends, 0);
 	burst(ends, 1, false);
 	expect_silence(ends);
 	assert_true(engine_deadline(engine) < MILLISECOND);
-	operations_let(ends, true);
+	operations_leave(ends, ALL);
 	expect_word(ends, 0, WORD_TAKE, had / 2);
 	expect_silence(ends);
-	operations_let(ends, false);
+	operations_leave(ends, 0);
 	ends->credits[0].taken = 5;
 	hear(ends, 0, WORD_GIVEN, had / 2);
 	credit_set(&ends->credits[1], 64);
 	hear(ends, 1, WORD_TAKE, 5);
 	expect_silence(ends);
 	assert_int_equal(ends->credits[1].share, 64);
-	operations_let(ends, true);
+	operations_leave(ends, ALL);
 	expect_word(ends, 0, WORD_CREDIT, 5);
 	expect_word(ends, 1, WORD_SHARE, share_now(ends->space, 1));
 	expect_word(ends, 1, WORD_GIVEN, 5);
@@ -284,12 +285,43 @@ static void words__for_which_there_is_no_operation_are_sent_later(void **state)
 	assert_int_equal(ends->credits[1].share, 5);
 	assert_true(engine_deadline(engine) > SECOND);
 	/* A rank that is another process's is owed nothing. */
-	operations_let(ends, false);
+	operations_leave(ends, 0);
 	hear(ends, 1, WORD_TAKE, 1);
 	share_reset(ends->space, 1);
-	operations_let(ends, true);
+	operations_leave(ends, ALL);
 	expect_silence(ends);
 	assert_int_equal(engine->awaits, 0);
+}
+
+/* C5. A rank sends until others are asked for memory. What it is answered needs the operation. */
+static void answer__to_a_message_has_the_last_operation(void **state)
+{
+	struct ends *ends = *state;
+	struct message_header store = {.kind = MESSAGE_STORE,
+		.space = (uint8_t)ends->rig->space,
+		.uid = RIG_UID,
+		.cookie = 1};
+	const uint32_t had = burst(ends, 0, true);
+
+	rig_append(ends->rig,
+		&(struct rig_tier){
+			.ignore = UINT64_MAX, .tier = 1, .options = REGION_PUT | REGION_TRUNCATE});
+	operations_leave(ends, 1);
+	while (ends->space->kept_of[1] < share_now(ends->space, 1)) {
+		struct fake_sent *sent;
+
+		store.operation++;
+		fake_deliver(map[1], &store, NULL, 0);
+		engine_poll(ends->target->rig->engine);
+		sent = fake_next();
+		assert_non_null(sent);
+		assert_int_equal(sent->header.kind, MESSAGE_STORED);
+		assert_int_equal(sent->header.operation, store.operation);
+		fake_finish(sent, TRANSPORT_OK);
+		expect_silence(ends);
+	}
+	operations_leave(ends, ALL);
+	expect_word(ends, 0, WORD_TAKE, had / 2);
 }
 
 static void share__goes_as_far_as_what_is_in_use_and_then_further(void **state)
@@ -569,6 +601,7 @@ int main(void)
 		TEST(memory__that_is_said_to_be_given_back_is_no_more_than_was_asked_for),
 		TEST(messages__that_were_taken_are_told_with_a_smaller_share),
 		TEST(words__for_which_there_is_no_operation_are_sent_later),
+		TEST(answer__to_a_message_has_the_last_operation),
 		TEST(share__goes_as_far_as_what_is_in_use_and_then_further),
 		TEST(words__of_a_liar_are_not_believed),
 		TEST(shares__are_kept_to_by_a_sender_that_gives_back_whatever_comes_when),
