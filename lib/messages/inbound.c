@@ -16,7 +16,8 @@ static bool receive_post(struct messages *messages, struct transfer *message)
 
 	if (message->many)
 		return many_post(messages, message);
-	if (messages->posted == RECEIVES_MAX)
+	/* Fetches for what is shown, taken or one of many count beyond it. */
+	if (messages->posted >= RECEIVES_MAX)
 		return false;
 	command = (struct command){.kind = COMMAND_RECEIVE,
 		.position = message->vector ? RECEIVE_VECTOR : RECEIVE_PIECE,

@@ -79,6 +79,36 @@ static void a_probe_finds_nothing_of_a_peer_that_was_dismissed(void **state)
 	teardown(state);
 }
 
+/* M6. As many receives as there may be are posted, others wait, and what was taken is fetched. */
+static void a_fetch_beside_all_receives_lets_no_other_be_posted(void **state)
+{
+	enum { COUNT = RECEIVES_MAX + 10 };
+	static const char one[EAGER + 1] = "one";
+	static struct letter in[COUNT];
+	struct letter out, taken = {.done = 0};
+	struct message_found found;
+	char got[sizeof(one)];
+
+	(void)state;
+	ends_open(0, 1 << 16);
+	for (unsigned i = 0; i < COUNT; i++)
+		post_receive(&in[i], 1, 2, 0, got, 1);
+	post_send(&out, 0, 1, one, sizeof(one), false);
+	settle(nothing_flies, ends[0]);
+	fetches_let(0, false);
+	messages_receive_taken(
+		ends[1], &taken.message, take_from(0, 1, &found), got, sizeof(got), NULL);
+	messages_progress(ends[1]);
+	assert_int_equal(ends[1]->posted, RECEIVES_MAX + 1);
+	assert_int_equal(interfaces[1].engine->spaces[1]->posted_made, RECEIVES_MAX);
+	fetches_let(0, true);
+	letter_settle(&taken);
+	assert_string_equal(got, "one");
+	for (unsigned i = 0; i < COUNT; i++)
+		assert_true(messages_cancel(ends[1], &in[i].message));
+	teardown(state);
+}
+
 /* Its data was kept with it, or is fetched to be shown. */
 static void a_message_that_is_shown_is_known_as_it_was_sent(void **state)
 {
@@ -229,6 +259,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		CASE(a_message_that_was_taken_is_one_receive_s),
 		CASE_OPEN(a_probe_finds_what_is_fetched_to_be_shown),
+		CASE_OPEN(a_fetch_beside_all_receives_lets_no_other_be_posted),
 		CASE_OPEN(what_was_withdrawn_is_not_shown),
 		CASE_OPEN(a_message_that_is_shown_is_known_as_it_was_sent),
 		CASE_OPEN(a_short_message_that_was_kept_is_received_without_memory),
