@@ -585,6 +585,14 @@ static bool arrivals_look(struct messages *messages)
 	return found;
 }
 
+void messages_hear(struct messages *messages)
+{
+	if (!messages_has_news(messages) || !messages_visit(messages))
+		return;
+	events_run(messages);
+	visit_leave(&messages->visit);
+}
+
 unsigned messages_progress(struct messages *messages)
 {
 	unsigned count;

@@ -390,6 +390,8 @@ void messages_lower(struct messages *messages);
 /* Does what there is to do. Returns how much that was: events, and whether messages have arrived
  * since the last call, kept or not. */
 unsigned messages_progress(struct messages *messages);
+/* Handles the events that are here. Drives no interface, so any thread may call it. */
+void messages_hear(struct messages *messages);
 /* The same until look(context) returns true, for at most timeout ns; look NULL: until there was
  * something to do. Returns false on timeout. */
 bool messages_wait(

@@ -119,8 +119,7 @@ bool endpoint_serve(struct mx_endpoint *endpoint)
 		return false;
 	}
 	endpoint->inside++;
-	if (messages_has_news(endpoint->messages))
-		(void)messages_progress(endpoint->messages);
+	messages_hear(endpoint->messages);
 	sessions_progress(endpoint);
 	connecting = !list_empty(&endpoint->connects);
 	endpoint_leave(endpoint);
