@@ -185,9 +185,10 @@ void notice_sleep(struct notice *notice, uint64_t left)
 		domain_enter(domain);
 		only->sleepers--;
 	} else {
+		const uint64_t most = list_empty(&notice->bindings) ? left : NAP;
+
 		domain_leave(domain);
-		futex_wait(&notice->changes, sleep.changes,
-			list_empty(&notice->bindings) || left < NAP ? left : NAP);
+		futex_wait(&notice->changes, sleep.changes, left < most ? left : most);
 		domain_enter(domain);
 	}
 	notice->blocked--;
