@@ -785,6 +785,8 @@ struct long_command rig_rma_command(uint64_t descriptor, const struct rig_rma *c
 	memcpy(command.further[0], &line, sizeof(line));
 	if (call->copied)
 		memcpy(command.further[1], call->copied, call->length);
+	if (call->operand)
+		memcpy(command.further[1], call->operand, sizeof(*call->operand));
 	return command;
 }
 
@@ -793,8 +795,8 @@ void rig_begin(struct rig *rig, uint64_t descriptor, const struct rig_rma *call)
 	struct long_command command = rig_rma_command(descriptor, call);
 
 	command.command.space = rig->space;
-	assert_true(
-		ring_put_lines(segment_ring(rig->ring), &command, call->copied ? RING_LINES : 2));
+	assert_true(ring_put_lines(
+		segment_ring(rig->ring), &command, call->copied || call->operand ? RING_LINES : 2));
 	engine_poll(rig->engine);
 }
 

@@ -97,6 +97,7 @@ struct rig_rma {
 	uint8_t message, want;
 	const void *copied; /* a store's data that come with its command; NULL: the region's */
 	uint16_t amo;
+	const uint64_t *operand;       /* of a fetch; NULL: none */
 	uint64_t source, source_local; /* of a fetch: the descriptor whose data it brings */
 };
 /* A search in Portal 0, with the words of struct rig_tier. */

@@ -225,6 +225,19 @@ static void memory__that_is_said_to_be_given_back_is_no_more_than_was_asked_for(
 	assert_int_equal(share_answer(ends->space, 0, 0), UINT64_C(1) << 32 | LEAST);
 }
 
+/* C6. Of a rank that is another process's now nothing was taken. */
+static void share__of_a_rank_begins_again(void **state)
+{
+	struct ends *ends = *state;
+	const uint32_t had = burst(ends, 0, true);
+
+	burst(ends, 1, false);
+	expect_word(ends, 0, WORD_TAKE, had / 2);
+	assert_int_equal(share_answer(ends->space, 0, 0), 0);
+	share_reset(ends->space, 0);
+	assert_int_equal(share_answer(ends->space, 0, 0), LEAST);
+}
+
 /* C4. What was taken, and was not worth a word while the share was larger. */
 static void messages__that_were_taken_are_told_with_a_smaller_share(void **state)
 {
@@ -599,6 +612,7 @@ int main(void)
 		TEST(memory__comes_back_from_a_rank_that_burst_and_fell_silent),
 		TEST(memory__is_not_taken_from_others_by_a_rank_that_has_its_part),
 		TEST(memory__that_is_said_to_be_given_back_is_no_more_than_was_asked_for),
+		TEST(share__of_a_rank_begins_again),
 		TEST(messages__that_were_taken_are_told_with_a_smaller_share),
 		TEST(words__for_which_there_is_no_operation_are_sent_later),
 		TEST(answer__to_a_message_has_the_last_operation),
