@@ -292,11 +292,11 @@ MX_FUNCTION mx_return_t mx_reenable_progression(mx_endpoint_t endpoint);
  *   MX_HOST_NOT_FOUND     No host has that name. */
 MX_FUNCTION mx_return_t mx_hostname_to_nic_id(char *hostname, uint64_t *nic_id);
 
-/* Gets the name of a NIC, as mx_hostname_to_nic_id() takes it.
+/* Gets the name of a NIC, such as "alpha:0", in the form that mx_hostname_to_nic_id() accepts.
  *   hostname  out, MX_MAX_HOSTNAME_LEN bytes
  * Returns
  *   MX_BAD_HOSTNAME_ARGS  hostname is NULL.
- *   MX_HOST_NOT_FOUND     No host answers for that NIC. */
+ *   MX_HOST_NOT_FOUND     No source of names, such as PTL_MX_HOSTS, knows that NIC. */
 MX_FUNCTION mx_return_t mx_nic_id_to_hostname(uint64_t nic_id, char *hostname);
 
 /* Convert between a board of this host and its NIC id.

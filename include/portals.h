@@ -122,13 +122,14 @@ typedef enum { PTL_INS_BEFORE, PTL_INS_AFTER } ptl_ins_pos_t;
 
 /* 3.8 Memory descriptors */
 typedef struct {
-	void *start;             /* any value when length is 0 */
-	ptl_size_t length;       /* bytes */
-	int threshold;           /* operations left, or PTL_MD_THRESH_INF */
-	unsigned int max_offset; /* bytes; inactive once a locally managed offset exceeds it */
-	unsigned int options;    /* PTL_MD_..., or'ed */
-	void *user_ptr;          /* returned in events, never looked at */
-	ptl_handle_eq_t eventq;  /* where operations are logged, or PTL_EQ_NONE */
+	void *start;       /* any value when length is 0 */
+	ptl_size_t length; /* bytes */
+	int threshold;     /* operations left, or PTL_MD_THRESH_INF */
+	/* bytes; once a locally managed offset exceeds it, the descriptor is inactive */
+	unsigned int max_offset;
+	unsigned int options;   /* PTL_MD_..., or'ed */
+	void *user_ptr;         /* returned in events, never looked at */
+	ptl_handle_eq_t eventq; /* where operations are logged, or PTL_EQ_NONE */
 } ptl_md_t;
 
 #define PTL_MD_THRESH_INF (-1)
@@ -141,7 +142,7 @@ typedef struct {
  *   PTL_MD_MANAGE_REMOTE  Data goes to, or comes from, the offset that the request names. Without
  *                         this option the descriptor has an offset of its own, which starts at 0
  *                         and grows by the length of each operation.
- *   PTL_MD_TRUNCATE       A request that is longer than the room behind its offset is shortened to
+ *   PTL_MD_TRUNCATE       A request that is longer than the space after its offset is shortened to
  *                         fit. Without this option the descriptor rejects the request.
  *   PTL_MD_ACK_DISABLE    No acknowledgement is sent for puts, even if the initiator asks for one.
  */
@@ -174,13 +175,15 @@ typedef uint64_t ptl_seq_t;
 /* Why a FAIL event happened; PTL_NI_OK in every other event. postern_fail_text() has the words. */
 typedef enum {
 	PTL_NI_OK = 0,
-	/* no process with that id answered within PTL_PEER_TIMEOUT. Reported at once on a node;
-	 * after a second behind posternd; after 0.1 s if the process closed its interface less than
-	 * a second ago, and no other process has its id */
+	/* No process with that id answered within PTL_PEER_TIMEOUT. Three cases take less time:
+	 * between processes of one machine (a node) the failure is reported at once; through
+	 * posternd, after a second; and if the process closed its interface less than a second
+	 * ago, and no other process has its id, after 0.1 s. */
 	PTL_NI_UNREACHABLE,
-	/* the process sent nothing for PTL_PEER_TIMEOUT; on a node, for 0.1 s after it ended */
+	/* The process sent nothing for PTL_PEER_TIMEOUT, or, if it ran on the same node, it ended
+	 * at least 0.1 s ago. */
 	PTL_NI_PEER_DEAD,
-	/* the process ended while this was in flight, and perhaps another has its id now */
+	/* The process ended while the message was in flight. A new process may have its id now. */
 	PTL_NI_PEER_RESTARTED,
 	PTL_NI_UNDELIVERABLE, /* a get that the target discarded */
 	PTL_NI_SHUTDOWN       /* this process shut the interface down */
@@ -319,8 +322,8 @@ PTL_API int PtlGetId(ptl_handle_ni_t ni_handle, ptl_process_id_t *id);
  *   PTL_INV_NI       interface is not a valid interface handle.
  *   PTL_INV_PTINDEX  index is larger than max_ptable_index.
  *   PTL_INV_PROC     matchid is not a valid process id.
- *   PTL_NOSPACE      The interface has max_match_entries match entries.
- *   PTL_ML_TOOLONG   The list has PTL_LIST_MAX entries.
+ *   PTL_NOSPACE      The interface already has max_match_entries match entries.
+ *   PTL_ML_TOOLONG   The list already has PTL_LIST_MAX entries.
  *   PTL_SEGV         handle is not a legal address. */
 PTL_API int PtlMEAttach(ptl_handle_ni_t interface, ptl_pt_index_t index, ptl_process_id_t matchid,
 	ptl_match_bits_t match_bits, ptl_match_bits_t ignorebits, ptl_unlink_t unlink,
@@ -332,7 +335,7 @@ PTL_API int PtlMEAttach(ptl_handle_ni_t interface, ptl_pt_index_t index, ptl_pro
  * Returns
  *   PTL_INV_NI    interface is not a valid interface handle.
  *   PTL_INV_PROC  matchid is not a valid process id.
- *   PTL_NOSPACE   The interface has max_match_entries match entries.
+ *   PTL_NOSPACE   The interface already has max_match_entries match entries.
  *   PTL_PT_FULL   No Portal has an empty match list.
  *   PTL_SEGV      index or handle is not a legal address. */
 PTL_API int PtlMEAttachAny(ptl_handle_ni_t interface, ptl_pt_index_t *index,
@@ -346,8 +349,8 @@ PTL_API int PtlMEAttachAny(ptl_handle_ni_t interface, ptl_pt_index_t *index,
  * Returns
  *   PTL_INV_ME      current is not a valid match entry handle.
  *   PTL_INV_PROC    matchid is not a valid process id.
- *   PTL_NOSPACE     The interface has max_match_entries match entries.
- *   PTL_ML_TOOLONG  The list has PTL_LIST_MAX entries.
+ *   PTL_NOSPACE     The interface already has max_match_entries match entries.
+ *   PTL_ML_TOOLONG  The list already has PTL_LIST_MAX entries.
  *   PTL_SEGV        handle is not a legal address. */
 PTL_API int PtlMEInsert(ptl_handle_me_t current, ptl_process_id_t matchid,
 	ptl_match_bits_t match_bits, ptl_match_bits_t ignorebits, ptl_unlink_t unlink,

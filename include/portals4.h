@@ -400,7 +400,7 @@ PTL_API int PtlNIInit(ptl_interface_t iface, unsigned int options, ptl_pid_t pid
 	const ptl_ni_limits_t *desired, ptl_ni_limits_t *actual, ptl_handle_ni_t *ni_handle);
 
 /* 4. Ends one use of an interface. The end of its last use closes it and releases all its objects.
- * Threads that wait for its events and counters return PTL_INTERRUPTED. Before that it waits until
+ * Calls that wait for its events and counters return PTL_INTERRUPTED. Before that it waits until
  * all messages that were sent are acknowledged, or their targets have closed. It gives up when
  * nothing has been acknowledged for PTL_PEER_TIMEOUT (one second if the target has never answered):
  * then a warning says how many messages may not have arrived. While the port's last interface
@@ -809,8 +809,8 @@ PTL_API int PtlTriggeredMEUnlink(
  *   PTL_NO_SPACE     The interface has max_eqs queues already, or PTL_EVENT_MEMORY is used up. */
 PTL_API int PtlEQAlloc(ptl_handle_ni_t ni_handle, ptl_size_t count, ptl_handle_eq_t *eq_handle);
 
-/* 8. Frees an event queue. Threads that wait for its events return PTL_INTERRUPTED; no events are
- * logged for descriptors and portals that still refer to it.
+/* 8. Frees an event queue. Calls that wait for its events return PTL_INTERRUPTED. Descriptors and
+ * portals that still refer to the queue log no more events.
  * Returns
  *   PTL_ARG_INVALID  eq_handle is bad. */
 PTL_API int PtlEQFree(ptl_handle_eq_t eq_handle);

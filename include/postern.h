@@ -23,9 +23,9 @@ extern "C" {
  * Returns the text, never NULL. */
 PTL_API const char *postern_version(void);
 
-/* Gets the name of a return code or an event kind, such as "PTL_INV_MD", or a sentence on a
- * return code or a failure type. Any thread may call these, at any time.
- * Returns the text, never NULL, also for values that do not exist. */
+/* Turns a code into text. The _name functions get a constant's name, such as "PTL_INV_MD"; the
+ * _text functions get a sentence that explains the code. Any thread may call these, at any time.
+ * Returns the text. It is never NULL, even if no constant has the value. */
 PTL_API const char *postern_error_name(int code);
 PTL_API const char *postern_error_text(int code);
 PTL_API const char *postern_event_name(ptl_event_kind_t kind);

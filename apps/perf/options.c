@@ -35,7 +35,8 @@ static const struct option_row {
 	{'s', ANY_SIDE, "server", NULL, "answer clients, one after another, until killed"},
 	{'1', ANY_SIDE, "once", NULL, "with --server: end after the first client"},
 	{'c', ANY_SIDE, "peer", "NID:PID",
-		"measure against the server at this process id; several of them for --peers"},
+		"measure against the server with this process id; give one --peer for each server "
+		"that --peers is to use"},
 	{'k', ANY_SIDE, "card", NULL,
 		"compare Postern with TCP on this machine, in a minute: five ratios, four of them "
 		"to TCP over loopback; takes --cores A,B, --time (default 0.5) and --repeat "
@@ -49,26 +50,29 @@ static const struct option_row {
 		"message sizes: 8,64K or 1..4M (each power of two) or both (default 1..4M; 8 for "
 		"rate and with --depth, --peers or --faults)"},
 	{'w', ANY_SIDE, "window", "N",
-		"messages in flight at a time (default 64; fewer for messages "
-		"over 256K); of a server: the largest window it serves"},
+		"messages in flight at a time (default 64; fewer for messages over 256K); with "
+		"--server: the largest window that a client may ask for"},
 	{'d', OF_CLIENT, "depth", "LIST",
-		"entries of the match list, at both ends, up to 64K: 1..64K is a sweep; for "
-		"searches of MX: the number of other requests or messages, up to 1M"},
+		"length of the match list at both ends, up to 64K; 1..64K measures each power of "
+		"two; for any-latency and kept-latency of MX: the number of other requests or "
+		"messages, up to 1M"},
 	{'o', OF_CLIENT, "position", "LIST",
 		"position in that list of the entry that a message matches: first, middle, last "
 		"(default), random"},
 	{'W', OF_CLIENT, "wildcards", "LIST",
-		"how many of these entries ignore match bits, spread evenly: a number or all "
+		"how many of the list's entries ignore match bits, spread evenly: a number or all "
 		"(default 0)"},
 	{'P', OF_CLIENT, "peers", "LIST",
-		"the number of servers that the messages go to, in turns; without --peer they are "
-		"in this process"},
+		"send messages to this many servers in turn; without --peer the servers are in "
+		"this "
+		"process"},
 	{'m', OF_CLIENT, "pairs", "LIST",
 		"the number of pairs that measure at once, each with its own thread and "
 		"interfaces; with --peer, interface N measures against the Nth server"},
 	{'f', OF_CLIENT, "faults", "LIST",
-		"run with each of these faults of the client's port, separated by ;: "
-		"\"none;drop=0.01,on=both\", as in PTL_FAULT"},
+		"repeat the measurement with each of these network faults, separated by "
+		"semicolons, "
+		"such as \"none;drop=0.01,on=both\"; each is written as in PTL_FAULT"},
 	{'n', OF_CLIENT, "iterations", "N",
 		"messages of each trial (default: as many as --time allows)"},
 	{'t', OF_CLIENT, "time", "SECONDS", "time of each trial (default 0.5)"},
@@ -78,8 +82,9 @@ static const struct option_row {
 		"divide each trial into N runs, and print the median of a rate, and the lowest and "
 		"highest run of each figure (default 1, 5 with --raw)"},
 	{'r', OF_CLIENT, "raw", NULL,
-		"measure frames without Portals on the same port and cores in turns, and print the "
-		"ratio"},
+		"also measure bare frames, without Portals, on the same port and cores, in turns "
+		"with "
+		"Portals, and print the ratio"},
 	{'C', ANY_SIDE, "cores", "LIST",
 		"CPUs, such as 0,1: first that of the application's thread, then that of the "
 		"polling thread of each interface"},
@@ -87,14 +92,15 @@ static const struct option_row {
 		"poll for events in a loop: fastest if each thread has a core"},
 	{'j', OF_CLIENT, "json", NULL, "one JSON object on standard output instead of tables"},
 	{'v', OF_CLIENT, "csv", NULL,
-		"a line of values with commas for each trial, after lines with # on the machine"},
+		"comma-separated values, one line for each trial; lines that begin with # describe "
+		"the machine"},
 	{'g', OF_CLIENT, "plot", "FILE",
 		"also draw the results, by gnuplot: into FILE.svg, FILE.png or FILE.pdf, "
 		"or - for the "
 		"terminal"},
 	{'T', ANY_SIDE, "trace", "FILE.json",
-		"record the life of each message, for ui.perfetto.dev and chrome://tracing; of a "
-		"server with --once"},
+		"record the stages of each message, for ui.perfetto.dev and chrome://tracing; a "
+		"server needs --once, too"},
 	{'S', ANY_SIDE, "stats", NULL, "afterwards print the library's counters that have changed"},
 	{'h', ANY_SIDE, "help", NULL, "this text"},
 	{'V', ANY_SIDE, "version", NULL, "the library's version"},
@@ -110,9 +116,11 @@ static const char help_before[] =
 	"       postern-perf --card [OPTION...]\n"
 	"\n"
 	"Measures how fast Portals messages go from one process to another. Without --server and\n"
-	"--peer both ends are in this process, in one thread, on two interfaces of a loop.\n"
+	"--peer both ends are in this process, in one thread, on two interfaces that are "
+	"connected\n"
+	"in memory.\n"
 	"\n"
-	"What can be measured; latency, rate and bandwidth if nothing is named:\n"
+	"Measures; the default is latency, rate and bandwidth:\n"
 	"  latency        half the round trip of a put that is answered by a put\n"
 	"  rate           small puts per second (8 bytes unless --sizes says otherwise)\n"
 	"  bandwidth      bytes per second of puts one way\n"
@@ -123,26 +131,29 @@ static const char help_before[] =
 	"  all            every one of these\n"
 	"With --library portals4 also:\n"
 	"  fetch-latency      round trip of a fetching addition to 8 bytes\n"
-	"  triggered-latency  as latency, answered by puts that wait for a counter\n"
-	"  counted-rate       small puts per second that are counted, without events\n"
+	"  triggered-latency  as latency, but a triggered put answers each put\n"
+	"  counted-rate       small puts per second into an entry that counts them and logs no\n"
+	"                     events\n"
 	"  put-latency        round trip of a put that is acknowledged\n"
 	"  put-bandwidth      bytes per second of puts that are acknowledged\n"
-	"triggered-latency and counted-rate use lists without matching, unless --depth gives\n"
-	"lists a length. A process has at most two interfaces of Portals 4, so --peers needs\n"
-	"servers named by --peer, and --pairs is at most 2, also with --peer.\n"
+	"triggered-latency and counted-rate use list entries without match bits unless --depth is\n"
+	"given. A process has at most two interfaces of Portals 4, so --peers needs servers named\n"
+	"by --peer, and --pairs is at most 2, also with --peer.\n"
 	"With --library mx latency, rate and bandwidth, of messages, and also:\n"
 	"  unexpected-rate    small messages per second without a posted receive\n"
-	"  overlap-send       part of a message's time that passes while its sender computes and\n"
-	"                     makes no call\n"
-	"  overlap-receive    the same while its receiver computes\n"
-	"  any-latency        mx_test_any() for one request, among others that are done (--depth)\n"
-	"  kept-latency       mx_irecv() and mx_test() of a message that has arrived, among other\n"
-	"                     unexpected messages (--depth)\n"
-	"With --library fi latency, rate and bandwidth, of tagged messages of libfabric, which "
-	"has\n"
-	"to find Postern's provider (fi_postern(7)): up to 4096 bytes by fi_tinject(). Also\n"
-	"get-latency, get-rate and get-bandwidth by fi_read(), put-latency and put-bandwidth by\n"
-	"fi_write(), and fetch-latency by fi_fetch_atomic(), each until it completes.\n"
+	"  overlap-send       share of a message's transfer time that is hidden while the sender\n"
+	"                     computes and makes no calls\n"
+	"  overlap-receive    the same while the receiver computes\n"
+	"  any-latency        time of an mx_test_any() that matches one of several completed\n"
+	"                     requests (--depth: how many others)\n"
+	"  kept-latency       time to receive one of several unexpected messages that have\n"
+	"                     arrived (--depth: how many others)\n"
+	"With --library fi latency, rate and bandwidth, of tagged messages of libfabric. Messages\n"
+	"of up to 4096 bytes are sent by fi_tinject(). Also get-latency, get-rate and "
+	"get-bandwidth\n"
+	"by fi_read(), put-latency and put-bandwidth by fi_write(), and fetch-latency by\n"
+	"fi_fetch_atomic(); each is measured until it completes. libfabric must be able to load\n"
+	"Postern's provider: see fi_postern(7).\n"
 	"With --library gasnet the two ends are the ranks of a job, which a launcher starts; both "
 	"have\n"
 	"the same options, rank 0 measures, and PTL_FAULT takes the place of --faults:\n"

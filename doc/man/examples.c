@@ -94,13 +94,13 @@ static ptl_handle_eq_t open_inbox(ptl_handle_ni_t ni, char *inbox, ptl_size_t le
 /* Example: PtlMEAttachAny PtlMEInsert PtlMEUnlink */
 static void any_portal(ptl_handle_ni_t ni)
 {
-	/* A Portal that is free: its number is told to those who are to send there. */
+	/* Uses any free Portal. Senders need its number, portal. */
 	const ptl_process_id_t anybody = {PTL_NID_ANY, PTL_PID_ANY};
 	ptl_handle_me_t entry, urgent;
 	ptl_pt_index_t portal;
 
 	check(PtlMEAttachAny(ni, &portal, anybody, 0, ~UINT64_C(0), PTL_RETAIN, &entry));
-	/* Messages with match bits 1 are to find this entry first. */
+	/* Messages with match bits 1 now match this entry first. */
 	check(PtlMEInsert(entry, anybody, 1, 0, PTL_RETAIN, PTL_INS_BEFORE, &urgent));
 	check(PtlMEUnlink(urgent));
 	check(PtlMEUnlink(entry));

@@ -128,7 +128,7 @@ static void close_memory(ptl_handle_ni_t ni, ptl_handle_me_t entry, ptl_handle_e
 
 	check(PtlPTDisable(ni, PORTAL)); /* PtlPTEnable(ni, PORTAL) would open it again */
 	while ((code = PtlMEUnlink(entry)) == PTL_IN_USE)
-		; /* headers refer to its memory: search for them and delete them */
+		; /* unexpected headers still refer to its memory: delete them by PtlMESearch */
 	check(code);
 	check(PtlPTFree(ni, PORTAL));
 	check(PtlEQFree(queue));

@@ -131,8 +131,8 @@ static void talk(void)
 	gasnet_AMRequestLong(next, IMAGE, picture, sizeof(picture), place, 1, 16384);
 	gasnet_AMRequestLongAsync1(next, IMAGE, picture, sizeof(picture), place, 16384);
 	gasnet_AMRequestLongAsync(next, IMAGE, picture, sizeof(picture), place, 1, 16384);
-	gasnet_AMPoll();                 /* runs the handlers of messages that have come */
-	GASNET_BLOCKUNTIL(answers == 8); /* the handlers of the replies count */
+	gasnet_AMPoll();                 /* runs the handlers of messages that have arrived */
+	GASNET_BLOCKUNTIL(answers == 8); /* each reply's handler increments answers */
 }
 
 /* Example: gasnet_put gasnet_get gasnet_put_bulk gasnet_get_bulk gasnet_memset gasnet_put_val
@@ -312,13 +312,13 @@ static void lock(void)
 	static gasnet_hsl_t mine = GASNET_HSL_INITIALIZER;
 	gasnet_hsl_t made;
 
-	gasnet_hsl_init(&made); /* or the initialiser */
+	gasnet_hsl_init(&made); /* at run time; mine is initialised statically */
 	gasnet_hsl_lock(&mine);
 	if (gasnet_hsl_trylock(&made) == GASNET_OK)
 		gasnet_hsl_unlock(&made);
 	gasnet_hsl_unlock(&mine);
 	gasnet_hsl_destroy(&made);
-	gasnet_hold_interrupts(); /* from here no handler interrupts this thread */
+	gasnet_hold_interrupts(); /* from here on no handler interrupts this thread */
 	gasnet_resume_interrupts();
 }
 

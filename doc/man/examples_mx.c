@@ -44,7 +44,7 @@ static void who_am_i(mx_endpoint_t endpoint)
 	uint64_t nic_id;
 
 	mx_get_endpoint_addr(endpoint, &self);
-	mx_decompose_endpoint_addr(self, &nic_id, &id); /* without the session */
+	mx_decompose_endpoint_addr(self, &nic_id, &id); /* leaves out the session */
 	mx_decompose_endpoint_addr2(self, &nic_id, &id, &session);
 	mx_nic_id_to_hostname(nic_id, name);
 	mx_nic_id_to_board_number(nic_id, &board);

@@ -296,9 +296,9 @@ GASNET_FUNCTION int gasnet_AMPoll(void);
 GASNET_FUNCTION int gasnet_set_waitmode(int mode);
 
 /* Sends a request that has only arguments: the handler is void handler(gasnet_token_t token, ...).
- * The call may wait for room at the target, and runs handlers meanwhile. A function whose name ends
- * in a number, 0 to 16, takes so many arguments for the handler. The other function takes their
- * number in numargs.
+ * The call may wait for room at the target, and runs handlers meanwhile. The handler's arguments
+ * come last: as many as the number in the function's name (0 to 16), or numargs if the name has
+ * none.
  *   dest     the rank, which may be this one
  *   handler  index of the handler at rank dest
  *   numargs  number of arguments, 0 to 16, which are gasnet_handlerarg_t
@@ -308,11 +308,11 @@ GASNET_FUNCTION int gasnet_set_waitmode(int mode);
 GASNET_FUNCTION int gasnet_AMRequestShort(
 	gasnet_node_t dest, gasnet_handler_t handler, int numargs, ...);
 
-/* Sends a request with data, which the handler gets in a buffer that is valid until it returns:
- * void handler(gasnet_token_t token, void *bytes, size_t nbytes, ...). The buffer is aligned to 16
- * bytes. The call may wait for room at the target, and runs handlers meanwhile. A function whose
- * name ends in a number, 0 to 16, takes so many arguments for the handler. The other function takes
- * their number in numargs.
+/* Sends a request with data. The handler gets a buffer with the data, which is valid until the
+ * handler returns: void handler(gasnet_token_t token, void *bytes, size_t nbytes, ...). The buffer
+ * is aligned to 16 bytes. The call may wait for room at the target, and runs handlers meanwhile.
+ * The handler's arguments come last: as many as the number in the function's name (0 to 16), or
+ * numargs if the name has none.
  *   dest            the rank, which may be this one
  *   handler         index of the handler at rank dest
  *   source, nbytes  the bytes, 0 to gasnet_AMMaxMedium(); they may be changed after the call
@@ -325,8 +325,8 @@ GASNET_FUNCTION int gasnet_AMRequestMedium(gasnet_node_t dest, gasnet_handler_t 
 
 /* Sends a request with data, which is written into the segment of the target before the handler
  * runs: void handler(gasnet_token_t token, void *bytes, size_t nbytes, ...). The call may wait for
- * room at the target, and runs handlers meanwhile. A function whose name ends in a number, 0 to 16,
- * takes so many arguments for the handler. The other function takes their number in numargs.
+ * room at the target, and runs handlers meanwhile. The handler's arguments come last: as many as
+ * the number in the function's name (0 to 16), or numargs if the name has none.
  *   dest            the rank, which may be this one
  *   handler         index of the handler at rank dest
  *   source, nbytes  the bytes, 0 to gasnet_AMMaxLongRequest(); they may be changed after the call
@@ -338,10 +338,10 @@ GASNET_FUNCTION int gasnet_AMRequestMedium(gasnet_node_t dest, gasnet_handler_t 
 GASNET_FUNCTION int gasnet_AMRequestLong(gasnet_node_t dest, gasnet_handler_t handler, void *source,
 	size_t nbytes, void *dest_addr, int numargs, ...);
 
-/* Sends a long request without waiting until the source may be changed. The request's handler must
- * reply, and the source must not change until the handler of that reply runs. The call may wait for
- * room at the target, and runs handlers meanwhile. A function whose name ends in a number, 0 to 16,
- * takes so many arguments for the handler. The other function takes their number in numargs.
+/* Sends a long request, and may return while the source is still in use. The request's handler must
+ * reply, and the program must not change the source until the reply's handler runs. The call may
+ * wait for room at the target, and runs handlers meanwhile. The handler's arguments come last: as
+ * many as the number in the function's name (0 to 16), or numargs if the name has none.
  *   dest            the rank, which may be this one
  *   handler         index of the handler at rank dest
  *   source, nbytes  the bytes, which must not change until the reply's handler runs
@@ -353,9 +353,8 @@ GASNET_FUNCTION int gasnet_AMRequestLong(gasnet_node_t dest, gasnet_handler_t ha
 GASNET_FUNCTION int gasnet_AMRequestLongAsync(gasnet_node_t dest, gasnet_handler_t handler,
 	void *source, size_t nbytes, void *dest_addr, int numargs, ...);
 
-/* Replies with only arguments, in the handler of a request. A function whose name ends in a number,
- * 0 to 16, takes so many arguments for the handler. The other function takes their number in
- * numargs.
+/* Replies with only arguments, in the handler of a request. The handler's arguments come last: as
+ * many as the number in the function's name (0 to 16), or numargs if the name has none.
  *   token    the token that the handler got
  *   handler  index of the handler at the requester
  *   numargs  number of arguments, 0 to 16, which are gasnet_handlerarg_t
@@ -367,8 +366,8 @@ GASNET_FUNCTION int gasnet_AMReplyShort(
 	gasnet_token_t token, gasnet_handler_t handler, int numargs, ...);
 
 /* Replies with data, in the handler of a request. The reply's handler gets the data in a buffer
- * that is valid until it returns. A function whose name ends in a number, 0 to 16, takes so many
- * arguments for the handler. The other function takes their number in numargs.
+ * that is valid until it returns. The handler's arguments come last: as many as the number in the
+ * function's name (0 to 16), or numargs if the name has none.
  *   token           the token that the handler got
  *   handler         index of the handler at the requester
  *   source, nbytes  the bytes, 0 to gasnet_AMMaxMedium(); they may be changed after the call
@@ -381,8 +380,8 @@ GASNET_FUNCTION int gasnet_AMReplyMedium(gasnet_token_t token, gasnet_handler_t 
 	void *source, size_t nbytes, int numargs, ...);
 
 /* Replies with data, in the handler of a request. The data is written into the segment of the
- * requester before the reply's handler runs. A function whose name ends in a number, 0 to 16, takes
- * so many arguments for the handler. The other function takes their number in numargs.
+ * requester before the reply's handler runs. The handler's arguments come last: as many as the
+ * number in the function's name (0 to 16), or numargs if the name has none.
  *   token           the token that the handler got
  *   handler         index of the handler at the requester
  *   source, nbytes  the bytes, 0 to gasnet_AMMaxLongReply(); they may be changed after the call
