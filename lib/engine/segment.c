@@ -35,6 +35,16 @@ static size_t page_end(size_t size)
 	return (size + 4095) & ~(size_t)4095;
 }
 
+/* Where two tables meet that are used from index 0 on, one downwards and one upwards: the first
+ * objects of both lie on one page. */
+static size_t layout_meet(size_t *end, size_t down, size_t up)
+{
+	size_t meet = page_end(*end + down) + 4096 / 3 / CACHE_LINE * CACHE_LINE;
+
+	*end = meet + up;
+	return meet;
+}
+
 static void layout_make(const struct segment_limits *limits, struct layout *layout)
 {
 	uint32_t replies = limits->further ? 0 : REPLY_SLOTS;
@@ -53,14 +63,13 @@ static void layout_make(const struct segment_limits *limits, struct layout *layo
 	layout->free_entries = layout_take(&end, freelist_size(limits->entries));
 	layout->replies = layout_take(&end, replies * sizeof(struct reply));
 	layout->commands = layout_take(&end, limits->further ? 0 : ring_size(COMMAND_RING));
-	end = page_end(end);
-	layout->regions = layout_take(&end, limits->regions * sizeof(struct region));
+	layout->attachments = layout->regions = layout_meet(&end,
+		(limits->attached == 0 ? 0 : limits->regions) * sizeof(struct attachment),
+		limits->regions * sizeof(struct region));
 	/* those of receives come behind */
-	layout->matches = layout_take(
-		&end, ((size_t)limits->entries + limits->receives) * sizeof(struct match_entry));
-	layout->entries = layout_take(&end, limits->entries * sizeof(struct entry));
-	layout->attachments = layout_take(
-		&end, (limits->attached == 0 ? 0 : limits->regions) * sizeof(struct attachment));
+	layout->entries = layout->matches =
+		layout_meet(&end, limits->entries * sizeof(struct entry),
+			((size_t)limits->entries + limits->receives) * sizeof(struct match_entry));
 	end = page_end(end);
 	layout->events = layout_take(&end, limits->event_bytes);
 	layout->size = end;

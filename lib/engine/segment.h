@@ -3,11 +3,13 @@
  * interface.
  *
  *     struct segment     offsets, limits, the doorbell, counters
- *     commands           ring of struct command, application to poll core
+ *     portals, access, queues, counters
  *     free lists         of indices: entries, regions, queues, counters, replies
  *     replies            where a waiting call finds the poll core's word
- *     portals, access, regions, matches and entries, queues,
- *     attachments, counters                                      tables of objects
+ *     commands           ring of struct command, application to poll core
+ *     attachments, regions, entries, matches
+ *                        tables of objects; attachments and entries grow downwards from the
+ *                        beginning of the table behind them
  *     events             memory for the events of all queues, allocated by the application side
  *
  * I1. Objects name each other by index. Pointers are only what a region says of the program's
@@ -65,8 +67,8 @@ struct segment_limits {
 	uint32_t unexpected; /* headers of messages that the second tier took */
 	uint32_t receives;   /* that are posted at a time (letters.h) */
 	/* The first of the regions belong to the entries of the same index, so many; the free
-	 * list has those behind them, and counts from there. SPACE_TIERS: as many as there are
-	 * entries; 0 for others. */
+	 * list has those behind them, and counts from there. A region may also have the index of
+	 * an entry that is not made. SPACE_TIERS: as many as there are entries; 0 for others. */
 	uint32_t attached;
 	uint32_t list_length; /* entries in one match list */
 	uint64_t event_bytes;
@@ -559,7 +561,7 @@ static inline struct match_entry *segment_match(const struct segment *segment, u
 
 static inline struct entry *segment_entry(const struct segment *segment, uint32_t index)
 {
-	return (struct entry *)segment_at(segment, segment->entries) + index;
+	return (struct entry *)segment_at(segment, segment->entries) - 1 - index;
 }
 
 static inline struct queue *segment_queue(const struct segment *segment, uint32_t index)
@@ -579,7 +581,7 @@ static inline struct access_entry *segment_access(const struct segment *segment,
 
 static inline struct attachment *segment_attachment(const struct segment *segment, uint32_t index)
 {
-	return (struct attachment *)segment_at(segment, segment->attachments) + index;
+	return (struct attachment *)segment_at(segment, segment->attachments) - 1 - index;
 }
 
 static inline struct event_counter *segment_counter(const struct segment *segment, uint32_t index)

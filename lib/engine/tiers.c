@@ -843,11 +843,16 @@ void tiers_bound(struct space *space, struct region *region)
 
 void tiers_release(struct space *space, struct region *region)
 {
+	const struct segment *segment = space->segment;
+	const uint32_t index = region_number(space, region);
+
 	if (region->pending != 0)
 		return;
 	region->state = REGION_FREE;
-	segment_give(space->segment, space->segment->free_regions,
-		region_number(space, region) - space->segment->limits.attached);
+	if (index < segment->limits.attached)
+		segment_give(segment, segment->free_entries, index);
+	else
+		segment_give(segment, segment->free_regions, index - segment->limits.attached);
 }
 
 static enum answer region_release(struct space *space, const struct command *command)

@@ -110,13 +110,12 @@ static bool region_make(struct messages *messages, const struct map_vector *vect
 {
 	struct segment *segment = messages->visit.segment;
 	struct command command = {.kind = COMMAND_REGION_BIND};
-	uint32_t taken = segment_take(segment, segment->free_regions);
 	struct attachment *attachment;
 	struct region *region;
 
-	if (taken == INDEX_NONE)
+	*index = segment_take(segment, segment->free_entries);
+	if (*index == INDEX_NONE)
 		return false;
-	*index = segment->limits.attached + taken;
 	*generation = segment_generation(segment);
 	region = segment_region(segment, *index);
 	attachment = segment_attachment(segment, *index);
@@ -813,7 +812,7 @@ static enum answer space_open(struct messages *messages)
 		.entries = ENTRIES,
 		.receives = RECEIVES_MAX,
 		.attached = ENTRIES,
-		.regions = ENTRIES + 1 + VECTORS,
+		.regions = ENTRIES,
 		.queues = 1,
 		.counters = 1,
 		.unexpected = (uint32_t)messages->share * options->count + options->spare,

@@ -12,7 +12,7 @@
 #include <host/events.h>
 #include <messages/messages.h>
 
-#define ENTRIES        49152
+#define ENTRIES        51200 /* and regions without one */
 #define RECEIVES_MAX   16384 /* M6 */
 #define SENDS_MAX      16384
 #define UNANSWERED_MAX 16384 /* M12: under way */

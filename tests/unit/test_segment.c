@@ -25,7 +25,14 @@ static const struct segment_limits small = {
 
 static void segment_init__lays_tables_out_in_order_without_overlap(void **state)
 {
-	struct segment *segment = segment_new(&small, 0);
+	const struct segment_limits tiers = {.entries = 3,
+		.regions = 5,
+		.attached = 3,
+		.queues = 2,
+		.portals = 1,
+		.access = 1,
+		.event_bytes = 8192};
+	struct segment *segment = segment_new(&tiers, 0);
 	size_t fixed;
 	const uint64_t edges[] = {
 		sizeof(struct segment),
@@ -40,19 +47,21 @@ static void segment_init__lays_tables_out_in_order_without_overlap(void **state)
 		segment->free_replies,
 		segment->free_replies + freelist_size(REPLY_SLOTS),
 		segment->free_regions,
-		segment->free_regions + freelist_size(5),
+		segment->free_regions + freelist_size(2),
 		segment->free_entries,
 		segment->free_entries + freelist_size(3),
 		segment->replies,
 		segment->replies + REPLY_SLOTS * sizeof(struct reply),
 		segment->commands,
 		segment->commands + ring_size(COMMAND_RING),
+		segment->attachments - 5 * sizeof(struct attachment),
+		segment->attachments,
 		segment->regions,
 		segment->regions + 5 * sizeof(struct region),
+		segment->entries - 4 * sizeof(struct entry),
+		segment->entries,
 		segment->matches,
 		segment->matches + 3 * sizeof(struct match_entry),
-		segment->entries,
-		segment->entries + 3 * sizeof(struct entry),
 		segment->events,
 		segment->events + 8192,
 	};
@@ -64,7 +73,7 @@ static void segment_init__lays_tables_out_in_order_without_overlap(void **state)
 			assert_int_equal(edges[i] % CACHE_LINE, 0);
 	}
 	assert_int_equal(segment->size, segment->events + 8192);
-	assert_int_equal(segment->size, segment_size(&small, &fixed));
+	assert_int_equal(segment->size, segment_size(&tiers, &fixed));
 	assert_int_equal(segment->events, fixed);
 	assert_int_equal(segment->events % 4096, 0);
 	free(segment);
