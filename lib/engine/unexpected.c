@@ -130,19 +130,14 @@ void unexpected_close(struct space *space)
 
 static struct source *source_of(const struct space *space, uint32_t portal, uint32_t rank)
 {
-	struct source *source =
-		&space->sources[(size_t)rank * space->segment->limits.portals + portal];
-
-	if (!source->apart.next)
-		list_init(&source->apart);
-	return source;
+	return &space->sources[(size_t)rank * space->segment->limits.portals + portal];
 }
 
 /* May a message of it be fetched? */
 static bool source_is_ready(const struct space *space, const struct source *source, uint32_t rank)
 {
-	return !list_empty(&source->apart) && !source->lost && source->fetches < FETCHES_EACH &&
-	       rank_is_known(space, rank);
+	return source->apart.next && !list_empty(&source->apart) && !source->lost &&
+	       source->fetches < FETCHES_EACH && rank_is_known(space, rank);
 }
 
 /* What makes it ready has changed. It comes behind others that are. */
@@ -205,8 +200,11 @@ uint32_t header_keep(struct space *space, struct region *region, enum tier_event
 	attachment->headers++;
 	if (space->selves && !arriving && account->moved < account->requested &&
 		value_is_copy(account->value)) {
-		list_append(&source_of(space, account->portal, account->nid)->apart,
-			&space->headers[i].apart);
+		struct source *source = source_of(space, account->portal, account->nid);
+
+		if (!source->apart.next)
+			list_init(&source->apart);
+		list_append(&source->apart, &space->headers[i].apart);
 		source_settle(space, account->portal, account->nid);
 	}
 	if (space->kept_share != 0)
