@@ -6,7 +6,7 @@
 #include <string.h>
 
 #define POOL_ALIGN 64
-#define POOL_BATCH 4096 /* bytes of the objects that are made at a time */
+#define POOL_BATCH 1024 /* bytes of the objects that are made at a time */
 
 void pool_init(struct pool *pool, size_t size, unsigned chunk_objects, unsigned max)
 {

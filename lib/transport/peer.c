@@ -17,7 +17,7 @@
 #include <transport/congestion.h>
 #include <transport/internal.h>
 
-#define CELLS_FIRST 256u
+#define CELLS_FIRST 16u
 /* How long one of the psns that are told lasts at least when the table is crowded: long enough to
  * be used, too short for the table to fill, since fewer processes are told. */
 #define CROWDED_LIFE (20 * MILLISECOND)
