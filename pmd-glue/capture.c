@@ -23,9 +23,9 @@
 
 #include <rte_mbuf.h>
 
-#include <base/lack.h>
 #include <base/log.h>
 #include <base/port.h>
+#include <base/remedy.h>
 #include <base/settings.h>
 #include <pmd-glue/capture.h>
 #include <pmd-glue/glue.h>
@@ -230,7 +230,7 @@ static struct capture *capture_make(
 	}
 	capture = calloc(1, sizeof(*capture));
 	if (!capture) {
-		log_error("cannot capture to %s: out of memory: %s", name, lack_memory());
+		log_error("cannot capture to %s: out of memory: %s", name, remedy_for_memory());
 		return NULL;
 	}
 	snprintf(description, sizeof(description), "Postern interface %u of process %ld", interface,

@@ -31,8 +31,8 @@
 #include <rte_mbuf.h>
 
 #include <base/clock.h>
-#include <base/lack.h>
 #include <base/log.h>
+#include <base/remedy.h>
 #include <base/settings.h>
 #include <pmd-glue/glue.h>
 #include <pmd-glue/rendezvous.h>
@@ -570,7 +570,7 @@ static bool client_port_start(
 		entered = port->pool && client_port_enter(client, answer, &parcel);
 		if (port->pool && !entered)
 			log_error("%s: there is no memory for frames of posternd: %s", port->name,
-				lack_memory());
+				remedy_for_memory());
 	}
 	parcel_close(&parcel);
 	return entered;
@@ -631,8 +631,8 @@ static bool call_tell(const struct client_port *client, int error)
 			name);
 	else
 		log_error("%s: posternd cannot be called: %s: %s", name, strerror(error),
-			lack_cure(error, "raise the limit of file sizes (ulimit -f), or end "
-					 "programs that use much memory"));
+			remedy_for(error, "raise the limit of file sizes (ulimit -f), or end "
+					  "programs that use much memory"));
 	return true;
 }
 
@@ -655,7 +655,7 @@ struct port *client_port_open(
 	if (!client) {
 		log_error("%s: out of memory, or of descriptors: raise the limit of open files by "
 			  "ulimit -n, or %s",
-			name, lack_memory());
+			name, remedy_for_memory());
 		return NULL;
 	}
 	client->address = address;

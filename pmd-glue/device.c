@@ -17,8 +17,8 @@
 #include <rte_eal.h>
 #include <rte_ethdev.h>
 
-#include <base/lack.h>
 #include <base/log.h>
+#include <base/remedy.h>
 #include <pmd-glue/device.h>
 #include <pmd-glue/driver.h>
 #include <pmd-glue/eal.h>
@@ -218,7 +218,7 @@ struct port *device_open_pci(const char *given, uint32_t mtu, uint16_t vlan)
 	}
 	ethdev = calloc(1, sizeof(*ethdev));
 	if (!ethdev) {
-		log_error("%s: out of memory: %s", address, lack_memory());
+		log_error("%s: out of memory: %s", address, remedy_for_memory());
 		return NULL;
 	}
 	if (ethdev_open(ethdev, address, &options) == 0)
@@ -253,7 +253,7 @@ struct port *device_open_string(const char *string, uint32_t mtu, uint16_t vlan)
 	}
 	ethdev = calloc(1, sizeof(*ethdev));
 	if (!ethdev) {
-		log_error("%s: out of memory: %s", name, lack_memory());
+		log_error("%s: out of memory: %s", name, remedy_for_memory());
 		ethdev_unplug(name);
 		return NULL;
 	}

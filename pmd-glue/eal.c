@@ -38,8 +38,8 @@
 
 #include <base/environment.h>
 #include <base/guard.h>
-#include <base/lack.h>
 #include <base/log.h>
+#include <base/remedy.h>
 #include <base/settings.h>
 #include <pmd-glue/clock.h>
 #include <pmd-glue/descriptors.h>
@@ -424,7 +424,7 @@ static int arguments_make(struct eal_arguments *arguments)
 	free(arguments->added);
 	arguments->added = malloc(strlen(added) + 1);
 	if (!arguments->added) {
-		log_error("cannot start DPDK: out of memory: %s", lack_memory());
+		log_error("cannot start DPDK: out of memory: %s", remedy_for_memory());
 		return -1;
 	}
 	words = eal_split(added, arguments->added, arguments->words + arguments->count,
@@ -470,7 +470,7 @@ static bool limit_below(int resource, uint64_t least, uint64_t unit, uint64_t *l
 
 void eal_thread_remedy(char *remedy, size_t size)
 {
-	const char *space = lack_cure(ENOMEM, NULL);
+	const char *space = remedy_for(ENOMEM, NULL);
 	uint64_t limit;
 	/* Root's are not counted. */
 	if (space)

@@ -23,10 +23,10 @@
 #include <rte_mbuf.h>
 
 #include <base/clock.h>
-#include <base/lack.h>
 #include <base/log.h>
 #include <base/port.h>
 #include <base/random.h>
+#include <base/remedy.h>
 #include <pmd-glue/glue.h>
 #include <pmd-glue/kinds.h>
 
@@ -496,7 +496,7 @@ struct port *fault_open(struct port *port, unsigned interface, const char *speci
 	struct fault_plan plan = plan_default();
 	if (!fault)
 		log_error("%s: out of memory for PTL_FAULT: unset it, or %s", port->name,
-			lack_memory());
+			remedy_for_memory());
 	if (!fault || fault_parse(specification, &plan) != 0) {
 		free(fault);
 		port->operations->close(port);

@@ -10,8 +10,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <base/lack.h>
 #include <base/log.h>
+#include <base/remedy.h>
 #include <pmd-glue/device.h>
 #include <pmd-glue/eal.h>
 #include <pmd-glue/hold.h>
@@ -66,7 +66,7 @@ int hold_take(const char *given)
 		return 0;
 	hold = malloc(sizeof(*hold));
 	if (!hold) {
-		log_error("%s: out of memory: %s", address, lack_memory());
+		log_error("%s: out of memory: %s", address, remedy_for_memory());
 		return -1;
 	}
 	fd = hold_open(address);

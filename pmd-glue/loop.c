@@ -36,10 +36,10 @@
 #include <base/barrier.h>
 #include <base/clock.h>
 #include <base/counter.h>
-#include <base/lack.h>
 #include <base/log.h>
 #include <base/backoff.h>
 #include <base/port.h>
+#include <base/remedy.h>
 #include <pmd-glue/glue.h>
 #include <pmd-glue/kinds.h>
 #include <pmd-glue/pool.h>
@@ -348,7 +348,7 @@ struct port *loop_open(const char *wire, uint32_t mtu)
 	}
 	loop = calloc(1, sizeof(*loop));
 	if (!loop || slot_prepare(slot) != 0) {
-		log_error("%s: out of memory: %s", name, lack_memory());
+		log_error("%s: out of memory: %s", name, remedy_for_memory());
 		free(loop);
 		return NULL;
 	}

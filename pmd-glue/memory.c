@@ -28,8 +28,8 @@
 
 #include <rte_malloc.h>
 
-#include <base/lack.h>
 #include <base/log.h>
+#include <base/remedy.h>
 #include <pmd-glue/eal.h>
 #include <pmd-glue/glue.h>
 #include <pmd-glue/hugepages.h>
@@ -136,7 +136,7 @@ void *glue_segment_create(size_t size, int socket, int *fd)
 	struct segment *segment = calloc(1, sizeof(*segment));
 	if (!segment || size == 0 || size > SIZE_MAX / 2) {
 		log_error("cannot map a segment of %zu bytes: %s", size,
-			segment ? "ask for smaller limits" : lack_memory());
+			segment ? "ask for smaller limits" : remedy_for_memory());
 		free(segment);
 		return NULL;
 	}
@@ -144,7 +144,7 @@ void *glue_segment_create(size_t size, int socket, int *fd)
 		    segment_map(segment, size, hugepages_page(), MFD_HUGETLB)) &&
 		!segment_map(segment, size, (size_t)sysconf(_SC_PAGESIZE), 0)) {
 		log_error("cannot map a segment of %zu MB: %s: %s", size >> 20, strerror(errno),
-			lack_cure(errno, "make PTL_EVENT_MEMORY smaller"));
+			remedy_for(errno, "make PTL_EVENT_MEMORY smaller"));
 		free(segment);
 		return NULL;
 	}

@@ -45,9 +45,9 @@
 #include <rte_mbuf.h>
 
 #include <base/cancel.h>
-#include <base/lack.h>
 #include <base/log.h>
 #include <base/pages.h>
+#include <base/remedy.h>
 #include <base/settings.h>
 #include <pmd-glue/glue.h>
 #include <pmd-glue/rendezvous.h>
@@ -153,7 +153,7 @@ static struct pair *node_pair(struct node *node, struct rendezvous_connection *c
 		return pair;
 	log_warning("%s: there is no memory for frames of process id %u, which will not arrive: "
 		    "%s",
-		node->port.name, connection->pid, lack_memory());
+		node->port.name, connection->pid, remedy_for_memory());
 	munmap(connection->memory, pair_bytes());
 	return NULL;
 }
@@ -919,7 +919,7 @@ static struct node *node_make(const struct port_operations *operations)
 
 	lack[0] = '\0';
 	if (!node) {
-		log_error("node: out of memory: %s", lack_memory());
+		log_error("node: out of memory: %s", remedy_for_memory());
 		return NULL;
 	}
 	node->budget.most = BULK_MOST;
@@ -977,7 +977,7 @@ struct port *node_open_over(struct port *uplink, const char *name, uint32_t nid,
 	node->set = epoll_create1(EPOLL_CLOEXEC);
 	if (node->set < 0)
 		log_error("%s: epoll_create1 fails: %s: %s", uplink->name, strerror(errno),
-			lack_cure(errno, lack_memory()));
+			remedy_for(errno, remedy_for_memory()));
 	if (node->set >= 0 && node_meet(node, &options)) {
 		struct epoll_event event = {.events = EPOLLIN};
 
@@ -986,7 +986,7 @@ struct port *node_open_over(struct port *uplink, const char *name, uint32_t nid,
 			return &node->port;
 		rendezvous_close(node->rendezvous);
 		log_error("%s: epoll_ctl fails, so new processes would go unnoticed: %s: %s",
-			uplink->name, strerror(errno), lack_cure(errno, lack_memory()));
+			uplink->name, strerror(errno), remedy_for(errno, remedy_for_memory()));
 	}
 	if (node->set >= 0)
 		close(node->set);

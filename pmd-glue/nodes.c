@@ -9,8 +9,8 @@
 #include <string.h>
 
 #include <base/environment.h>
-#include <base/lack.h>
 #include <base/log.h>
+#include <base/remedy.h>
 #include <base/settings.h>
 
 #define BLANKS    " \t\r\n"
@@ -141,7 +141,7 @@ static bool nodes_sort(struct nodes *nodes, const char *path)
 
 	nodes->by_address = malloc(bytes);
 	if (!nodes->by_address) {
-		log_error("PTL_HOSTS: out of memory: %s", lack_memory());
+		log_error("PTL_HOSTS: out of memory: %s", remedy_for_memory());
 		return false;
 	}
 	memcpy(nodes->by_address, nodes->by_node, bytes);

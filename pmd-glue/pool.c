@@ -16,8 +16,8 @@
 #include <rte_mbuf_pool_ops.h>
 #include <rte_mempool.h>
 
-#include <base/lack.h>
 #include <base/log.h>
+#include <base/remedy.h>
 #include <pmd-glue/eal.h>
 #include <pmd-glue/glue.h>
 #include <pmd-glue/hugepages.h>
@@ -302,7 +302,7 @@ static struct rte_mempool *pool_make(
 		log_error("%s: cannot have %u buffers of %u bytes, %zu MB in all (%s): %s", port,
 			buffers, room, pool_bytes(frame_size, descriptors) >> 20,
 			rte_strerror(rte_errno),
-			lack_cure(rte_errno,
+			remedy_for(rte_errno,
 				glue_hugepages() ? "reserve more hugepages, or none"
 				: eal_started()
 					? "give DPDK more memory by PTL_EAL_ARGS='-m 1024'"

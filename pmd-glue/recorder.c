@@ -25,8 +25,8 @@
 #include <base/clock.h>
 #include <base/file.h>
 #include <base/futex.h>
-#include <base/lack.h>
 #include <base/log.h>
+#include <base/remedy.h>
 #include <pmd-glue/glue.h>
 #include <pmd-glue/recorder.h>
 
@@ -370,7 +370,7 @@ static struct recorder *recorder_open(const char *name)
 	struct recorder *recorder = calloc(1, sizeof(*recorder));
 
 	if (!recorder || !(recorder->name = strdup(name))) {
-		log_error("cannot capture to %s: out of memory: %s", name, lack_memory());
+		log_error("cannot capture to %s: out of memory: %s", name, remedy_for_memory());
 		free(recorder);
 		return NULL;
 	}
@@ -462,7 +462,7 @@ struct track *track_open(const char *file, const struct pcapng_interface *interf
 	struct recorder *recorder = recorder_find(file);
 
 	if (!track) {
-		log_error("cannot capture to %s: out of memory: %s", file, lack_memory());
+		log_error("cannot capture to %s: out of memory: %s", file, remedy_for_memory());
 		return NULL;
 	}
 	*track = (struct track){.snap = interface->snap, .started = recorder_time()};
@@ -471,7 +471,7 @@ struct track *track_open(const char *file, const struct pcapng_interface *interf
 	memcpy(track->address, interface->address, sizeof(track->address));
 	if (byte_ring_open(&track->ring, RING_BYTES) != 0)
 		log_error("cannot capture to %s: there is no memory for %u bytes of frames: %s",
-			file, RING_BYTES, lack_memory());
+			file, RING_BYTES, remedy_for_memory());
 	else if (!recorder)
 		recorder = recorder_open(file);
 	if (!track->ring.bytes || !recorder) {

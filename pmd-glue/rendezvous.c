@@ -28,9 +28,9 @@
 
 #include <base/cancel.h>
 #include <base/clock.h>
-#include <base/lack.h>
 #include <base/log.h>
 #include <base/pages.h>
+#include <base/remedy.h>
 #include <pmd-glue/glue.h>
 #include <pmd-glue/directory.h>
 #include <pmd-glue/shared.h>
@@ -231,7 +231,7 @@ static bool parcel_fits(
 		complain(rendezvous, REFUSED_RESOURCES,
 			"node: a process waits in %s to be let in, but the descriptors that it "
 			"sends find no room here: %s",
-			rendezvous->directory.path, lack_cure(EMFILE, ""));
+			rendezvous->directory.path, remedy_for(EMFILE, ""));
 		return false;
 	}
 	if (parcel->length < offsetof(struct rendezvous_hello, kind) ||
@@ -614,7 +614,7 @@ static bool newcomers_accept(struct rendezvous *rendezvous)
 			complain(rendezvous, REFUSED_RESOURCES,
 				"node: a process waits in %s to be let in: %s: %s",
 				rendezvous->directory.path, strerror(errno),
-				lack_cure(errno, "the whole machine has too many files open"));
+				remedy_for(errno, "the whole machine has too many files open"));
 		if (socket < 0)
 			return errno == EAGAIN;
 		newcomer = newcomer_hear(rendezvous, socket);
@@ -768,8 +768,8 @@ struct rendezvous_connection *rendezvous_connect(struct rendezvous *rendezvous, 
 		complain(rendezvous, REFUSED_RESOURCES,
 			"node: process id %u in %s cannot be reached: %s: %s", pid,
 			rendezvous->directory.path, strerror(error),
-			lack_cure(error, "raise the limit of file sizes (ulimit -f), or end "
-					 "programs that use much memory"));
+			remedy_for(error, "raise the limit of file sizes (ulimit -f), or end "
+					  "programs that use much memory"));
 	errno = error;
 	return NULL;
 }
@@ -791,7 +791,7 @@ static bool listener_open(struct rendezvous *rendezvous)
 		return true;
 	log_error("node: %s/%u cannot be listened at: %s: %s", rendezvous->directory.path,
 		rendezvous->directory.pid, strerror(errno),
-		lack_cure(errno, "make room in that directory"));
+		remedy_for(errno, "make room in that directory"));
 	return false;
 }
 
@@ -825,7 +825,7 @@ struct rendezvous *rendezvous_open(const struct rendezvous_options *options)
 {
 	struct rendezvous *rendezvous = rendezvous_make(options);
 	if (!rendezvous) {
-		log_error("node: out of memory: %s", lack_memory());
+		log_error("node: out of memory: %s", remedy_for_memory());
 		return NULL;
 	}
 	if (directory_open(&rendezvous->directory, rendezvous->options.name,

@@ -32,9 +32,9 @@
 #include <rte_mbuf.h>
 
 #include <base/clock.h>
-#include <base/lack.h>
 #include <base/log.h>
 #include <base/port.h>
+#include <base/remedy.h>
 #include <base/spinning.h>
 #include <pmd-glue/clients.h>
 #include <pmd-glue/glue.h>
@@ -620,7 +620,7 @@ static bool listener_open(struct switch_state *state)
 		epoll_ctl(state->clients.set, EPOLL_CTL_ADD, state->wakeup, &event) == 0)
 		return true;
 	log_error("%s: %s cannot be listened at: %s: %s", state->options.name, path,
-		strerror(errno), lack_cure(errno, "make room for it"));
+		strerror(errno), remedy_for(errno, "make room for it"));
 	return false;
 }
 
@@ -629,7 +629,7 @@ struct switch_state *switch_open(const struct switch_options *options)
 	struct switch_state *state = calloc(1, sizeof(*state));
 
 	if (!state) {
-		log_error("%s: out of memory: %s", options->name, lack_memory());
+		log_error("%s: out of memory: %s", options->name, remedy_for_memory());
 		return NULL;
 	}
 	state->options = *options;

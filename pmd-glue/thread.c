@@ -15,8 +15,8 @@
 #include <rte_lcore.h>
 
 #include <base/guard.h>
-#include <base/lack.h>
 #include <base/log.h>
+#include <base/remedy.h>
 #include <pmd-glue/eal.h>
 #include <pmd-glue/glue.h>
 #include <pmd-glue/pool.h>
@@ -160,7 +160,8 @@ struct glue_thread *glue_thread_start(
 	char remedy[REMEDY_MAX];
 	int error;
 	if (!thread) {
-		log_error("cannot start the thread %s: out of memory: %s", name, lack_memory());
+		log_error(
+			"cannot start the thread %s: out of memory: %s", name, remedy_for_memory());
 		return NULL;
 	}
 	thread->run = run;

@@ -15,8 +15,8 @@
 #include <rte_ethdev.h>
 
 #include <base/clock.h>
-#include <base/lack.h>
 #include <base/log.h>
+#include <base/remedy.h>
 #include <pmd-glue/driver.h>
 #include <pmd-glue/eal.h>
 #include <pmd-glue/ethdev.h>
@@ -206,7 +206,7 @@ struct port *xdp_open(const char *interface, uint32_t mtu)
 {
 	struct xdp *xdp = calloc(1, sizeof(*xdp));
 	if (!xdp) {
-		log_error("xdp:%s: out of memory: %s", interface, lack_memory());
+		log_error("xdp:%s: out of memory: %s", interface, remedy_for_memory());
 		return NULL;
 	}
 	xdp->ethdev.id = RTE_MAX_ETHPORTS;

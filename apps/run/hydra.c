@@ -18,7 +18,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include <base/lack.h>
+#include <base/remedy.h>
 
 #define HYDRA       "mpiexec.hydra"
 #define LOOK        200000000 /* ns between looks at ssh */
@@ -38,7 +38,7 @@ static _Noreturn void hydra_become(const struct job_options *options, char *host
 		_exit(EXIT_FAILURE);
 	sigprocmask(SIG_SETMASK, mask, NULL);
 	if (!words) {
-		job_tell("out of memory: %s", lack_memory());
+		job_tell("out of memory: %s", remedy_for_memory());
 		_exit(EXIT_FAILURE);
 	}
 	snprintf(number, sizeof(number), "%u", options->size);

@@ -36,8 +36,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include <base/lack.h>
 #include <base/pmi.h>
+#include <base/remedy.h>
 
 #include "label.h"
 #include "meet.h"
@@ -541,7 +541,7 @@ static void ranks_start(const struct job_options *options)
 			continue;
 		job_tell("rank %u: %s cannot be started: %s%s%s", n, options->words[0],
 			strerror(reason), reason == EMFILE ? ": " : "",
-			reason == EMFILE ? lack_cure(reason, "") : "");
+			reason == EMFILE ? remedy_for(reason, "") : "");
 		job_end(reason == ENOENT ? EXIT_MISSING : EXIT_REFUSED, SIGTERM);
 		return;
 	}

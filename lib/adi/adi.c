@@ -18,8 +18,8 @@
 
 #include <base/clock.h>
 #include <base/environment.h>
-#include <base/lack.h>
 #include <base/log.h>
+#include <base/remedy.h>
 #include <base/settings.h>
 #include <engine/segment.h>
 #include <host/inspection.h>
@@ -491,7 +491,7 @@ static bool start(void)
 	if (!process_is_mine(self) || !processes_meet())
 		return false;
 	snprintf(adi.job.why, sizeof(adi.job.why), "there is no memory for messages: %s",
-		lack_memory());
+		remedy_for_memory());
 	if (!messages_make(opened))
 		return false;
 	adi.job.drive = progress;

@@ -17,8 +17,8 @@
 
 #include <base/clock.h>
 #include <base/environment.h>
-#include <base/lack.h>
 #include <base/log.h>
+#include <base/remedy.h>
 #include <base/setting_table.h>
 #include <base/settings.h>
 
@@ -394,7 +394,7 @@ static int value_take(const struct setting_row *row, struct setting_value *value
 	value->items = malloc(strlen(text) + 1); /* each separator makes room for a final 0 */
 	if (!value->text || !value->items) {
 		log_error("there is no memory for the value of %s: %s", row->description.name,
-			lack_memory());
+			remedy_for_memory());
 		return -1;
 	}
 	value_split(row, value);
@@ -637,7 +637,7 @@ int setting_change(enum setting setting, unsigned n, const char *text)
 	}
 	if (result == 0)
 		log_error("there is no memory for the value of %s: %s", row->description.name,
-			lack_memory());
+			remedy_for_memory());
 	value_free(&value);
 	return -1;
 }

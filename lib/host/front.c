@@ -10,8 +10,8 @@
 #include <sys/resource.h>
 
 #include <base/cancel.h>
-#include <base/lack.h>
 #include <base/log.h>
+#include <base/remedy.h>
 #include <base/settings.h>
 #include <host/visitor.h>
 #include <job/launchers.h>
@@ -111,7 +111,7 @@ static enum answer library_start(const struct front *front)
 		return ANSWER_OK;
 	if (pthread_atfork(NULL, NULL, library_fork_child) != 0) {
 		log_error("%s failed because there is no memory for a fork handler: %s",
-			front->start, lack_memory());
+			front->start, remedy_for_memory());
 		return ANSWER_FAILED;
 	}
 	visitor_start();

@@ -13,10 +13,10 @@
 #include <sys/random.h>
 
 #include <base/extent.h>
-#include <base/lack.h>
 #include <base/log.h>
 #include <base/backoff.h>
 #include <base/port.h>
+#include <base/remedy.h>
 #include <base/settings.h>
 #include <engine/statistics.h>
 #include <host/linger.h>
@@ -293,8 +293,8 @@ static enum answer interface_open_on(const struct front *front, unsigned number,
 			log_error("interface %u cannot be initialised because there is not enough "
 				  "memory for its tables: %s",
 				number,
-				lack_cure(ENOMEM, "ask for smaller limits, or end programs that "
-						  "use much memory"));
+				remedy_for(ENOMEM, "ask for smaller limits, or end programs that "
+						   "use much memory"));
 		port_close(interface);
 		return ANSWER_NO_MEMORY;
 	}
@@ -413,7 +413,7 @@ static int space_open(struct interface *interface, const struct space_choice *ch
 		return 0;
 	log_error("there is not enough memory for the tables of interface %u: %s",
 		(unsigned)(interface - interfaces),
-		lack_cure(ENOMEM, "ask for smaller limits, or end programs that use much memory"));
+		remedy_for(ENOMEM, "ask for smaller limits, or end programs that use much memory"));
 	tables_close(interface);
 	return -1;
 }

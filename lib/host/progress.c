@@ -15,8 +15,8 @@
 #include <rte_pause.h>
 
 #include <base/futex.h>
-#include <base/lack.h>
 #include <base/log.h>
+#include <base/remedy.h>
 #include <engine/statistics.h>
 
 #define HELPER_AWAY    (50 * MICROSECOND) /* without a look for frames: the program is elsewhere */
@@ -513,7 +513,7 @@ struct helper *helper_create(struct progress *progress, struct segment *segment,
 		epoll_ctl(helper->set, EPOLL_CTL_ADD, helper->timer, &event) == 0)
 		return helper;
 	log_error("the helper's thread cannot be told when to wake: %s: %s", strerror(errno),
-		lack_cure(errno, "set PTL_PROGRESS=inline, which needs no such thread"));
+		remedy_for(errno, "set PTL_PROGRESS=inline, which needs no such thread"));
 	helper_destroy(helper);
 	return NULL;
 }

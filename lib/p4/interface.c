@@ -8,8 +8,8 @@
 
 #include <base/cancel.h>
 #include <base/guard.h>
-#include <base/lack.h>
 #include <base/log.h>
+#include <base/remedy.h>
 #include <base/settings.h>
 #include <engine/statistics.h>
 #include <p4/cards.h>
@@ -135,7 +135,7 @@ static int ni_open_space(struct ni *ni)
 		log_error("PtlNIInit failed because there is not enough memory for %u memory "
 			  "descriptors and entries: %s",
 			tables.regions,
-			lack_cure(ENOMEM,
+			remedy_for(ENOMEM,
 				"ask for smaller limits, or end programs that use much memory"));
 		return PTL_NO_SPACE;
 	}

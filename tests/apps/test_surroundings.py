@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The machine around a program: limits, calls that are forbidden, interfaces that change. Each is told in words that name it.
 
-Covers: lib/base/lack.c.
+Covers: lib/base/remedy.c.
 """
 import ctypes
 import errno

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* lack.c - see lack.h. */
-#include <base/lack.h>
+/* remedy.c - see remedy.h. */
+#include <base/remedy.h>
 
 #include <errno.h>
 #include <stdio.h>
@@ -35,7 +35,7 @@ static const char *space_cure(const char *otherwise)
 	return text;
 }
 
-const char *lack_cure(int error, const char *otherwise)
+const char *remedy_for(int error, const char *otherwise)
 {
 	switch (error) {
 	case EMFILE:
@@ -52,8 +52,8 @@ const char *lack_cure(int error, const char *otherwise)
 	}
 }
 
-const char *lack_memory(void)
+const char *remedy_for_memory(void)
 {
-	return lack_cure(ENOMEM,
+	return remedy_for(ENOMEM,
 		"end programs that use much memory, or raise the memory limit of this container");
 }

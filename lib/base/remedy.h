@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* remedy.h - what to do about a call that the kernel has refused, as its error says. */
+#ifndef BASE_REMEDY_H
+#define BASE_REMEDY_H
+
+#include <base/core.h>
+
+/* Returns what the user can do, for the end of an error line: advice on a limit of this process or
+ * on a forbidden system call, or `otherwise` if neither is the cause. error: errno after the call.
+ * Valid until this thread's next call. */
+const char *remedy_for(int error, const char *otherwise) CORE_API(remedy_for);
+/* The same after an allocation has failed. */
+const char *remedy_for_memory(void) CORE_API(remedy_for_memory);
+
+#endif
