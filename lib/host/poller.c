@@ -335,7 +335,7 @@ static bool poller_sleep(struct poller *poller)
 }
 
 /* There is work. */
-static void poller_news(struct poller *poller)
+static void poller_work_found(struct poller *poller)
 {
 	spinning_end(&poller->spinning, poller->spinning.slept != 0 ? clock_now(poller->clock) : 0);
 	poller->sleep = SLEEP_EXTERNAL;
@@ -374,7 +374,7 @@ static void poller_idle(struct poller *poller)
 	if (poller->mode == POLLER_BUSY || poller_spins(poller))
 		rte_pause();
 	else if (poller_sleep(poller))
-		poller_news(poller);
+		poller_work_found(poller);
 }
 
 /* A turn lasts until the next one begins, which reads the clock anyway. */
@@ -417,7 +417,7 @@ void poller_run(void *argument)
 		if (work == 0) {
 			poller_idle(poller);
 		} else {
-			poller_news(poller);
+			poller_work_found(poller);
 		}
 	}
 }

@@ -103,7 +103,7 @@ static bool over_look(void *context)
 static _Thread_local struct spinning spinning;
 
 /* Something has come, or the wait is over. */
-static void waiting_news(const struct waiting *waiting)
+static void waiting_end(const struct waiting *waiting)
 {
 	spinning_end(&spinning, spinning.slept != 0 ? waiting->now(NULL) : 0);
 }
@@ -131,7 +131,7 @@ static bool waiting_rest(const struct waiting *waiting, uint64_t limit, uint64_t
 		waiting->sleep ? waiting->sleep(over_look, &over, limit) : PROGRESS_UNSLEPT;
 
 	if (how == PROGRESS_WORKED)
-		waiting_news(waiting);
+		waiting_end(waiting);
 	if (how != PROGRESS_UNSLEPT)
 		return over.found;
 	*slept = true;
@@ -156,7 +156,7 @@ static enum waiting_answer waiting_loop(const struct waiting *waiting, bool *sle
 			return WAITING_CLOSED;
 		drove = waiting->drive && waiting->drive() != 0;
 		if (drove) {
-			waiting_news(waiting);
+			waiting_end(waiting);
 			nap = alone ? SLEEP_INLINE : UINT64_MAX;
 			if (waiting->timeout == UINT64_MAX)
 				continue;
@@ -184,7 +184,7 @@ enum waiting_answer waiting_run(const struct waiting *waiting)
 	bool slept = false;
 	enum waiting_answer answer = waiting_loop(waiting, &slept);
 
-	waiting_news(waiting);
+	waiting_end(waiting);
 	if (slept)
 		wake_up_pass_on(waiting);
 	return answer;

@@ -161,8 +161,8 @@ static void arp_answer(struct transport *transport, const struct arp *question)
 	arp_send(transport, &answer, question->sender);
 }
 
-static enum neighbour_news neighbour_learn(struct transport *transport, struct neighbour *neighbour,
-	const uint8_t *hardware, struct neighbour_told *told)
+static enum neighbour_result neighbour_learn(struct transport *transport,
+	struct neighbour *neighbour, const uint8_t *hardware, struct neighbour_told *told)
 {
 	bool asked = neighbour->asks > 0;
 
@@ -179,11 +179,11 @@ static enum neighbour_news neighbour_learn(struct transport *transport, struct n
 /* I2: which messages may teach. An answer does when a question is out; a question or an
  * announcement (which asks for the sender's own address) comes from one who is about to talk, or
  * has moved. */
-enum neighbour_news neighbour_receive(struct transport *transport, const void *bytes,
+enum neighbour_result neighbour_receive(struct transport *transport, const void *bytes,
 	const struct outer *outer, struct neighbour_told *told)
 {
 	uint32_t own = transport->encapsulation.options.address;
-	enum neighbour_news news = NEIGHBOUR_NOTHING;
+	enum neighbour_result result = NEIGHBOUR_NOTHING;
 	struct neighbour *neighbour;
 	struct arp arp;
 
@@ -202,10 +202,10 @@ enum neighbour_news neighbour_receive(struct transport *transport, const void *b
 	neighbour =
 		arp.sender_address == 0 ? NULL : neighbour_lookup(transport, arp.sender_address);
 	if (neighbour && (!arp.answer || neighbour->asks > 0))
-		news = neighbour_learn(transport, neighbour, arp.sender, told);
+		result = neighbour_learn(transport, neighbour, arp.sender, told);
 	else if (arp.answer)
 		COUNT(transport, dropped_arp);
 	if (!arp.answer && arp.target_address == own)
 		arp_answer(transport, &arp);
-	return news;
+	return result;
 }

@@ -39,7 +39,7 @@ const uint8_t *neighbour_confirm(
  * which it claims it. */
 void neighbour_probe(struct transport *transport);
 /* The meaning of an ARP message for peers. */
-enum neighbour_news {
+enum neighbour_result {
 	NEIGHBOUR_NOTHING,
 	NEIGHBOUR_FOUND,    /* an address that was asked for, for the sake of a process */
 	NEIGHBOUR_DUPLICATE /* another host has the own IPv4 address */
@@ -48,8 +48,8 @@ struct neighbour_told {
 	struct process wanted;
 	uint8_t hardware[FRAME_ADDRESS_BYTES];
 };
-/* An ARP message. *told: filled in as far as the news says. */
-enum neighbour_news neighbour_receive(struct transport *transport, const void *bytes,
+/* An ARP message. *told: filled in as far as the result says. */
+enum neighbour_result neighbour_receive(struct transport *transport, const void *bytes,
 	const struct outer *outer, struct neighbour_told *told);
 
 #endif

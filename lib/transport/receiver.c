@@ -883,11 +883,11 @@ static inline void outer_looped(
 static void arp_receive(struct transport *transport, const void *bytes, const struct outer *outer)
 {
 	struct neighbour_told told;
-	enum neighbour_news news = neighbour_receive(transport, bytes, outer, &told);
+	enum neighbour_result result = neighbour_receive(transport, bytes, outer, &told);
 
-	if (news == NEIGHBOUR_FOUND)
+	if (result == NEIGHBOUR_FOUND)
 		address_hop(transport, told.wanted, told.hardware);
-	else if (news == NEIGHBOUR_DUPLICATE)
+	else if (result == NEIGHBOUR_DUPLICATE)
 		address_duplicate(transport, told.hardware);
 }
 
