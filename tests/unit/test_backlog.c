@@ -184,18 +184,17 @@ static void a_fetch_that_was_refused_is_repeated__without_a_call(void **state)
 }
 
 /* A program gives up a receive whose data is refused: its sender hears of it later. */
-static void a_receive_whose_fetch_is_refused_is_given_up(void **state)
+static void fetch_give_up(const struct receive_wish *wish)
 {
-	static char sent[LONG], got[LONG];
+	static char sent[LONG];
 	struct letter out, in;
 	uint64_t start;
 
-	(void)state;
 	fill(sent, LONG, 1);
 	post_send(&out, 0, 1, sent, LONG, false);
 	settle(nothing_flies, ends[0]);
 	fetches_let(0, false);
-	post_receive(&in, 1, 1, 0, got, LONG);
+	receive_as(&in, 1, wish);
 	start = messages_now();
 	while (!messages_abandon(ends[1], &in.message)) {
 		for (unsigned i = 0; i < 2; i++)
@@ -204,11 +203,28 @@ static void a_receive_whose_fetch_is_refused_is_given_up(void **state)
 	}
 	assert_int_equal(in.done, 0);
 	assert_int_equal(ends[1]->posted, 0);
+	assert_int_equal(ends[1]->vectors, 0);
 	assert_int_equal(ends[1]->peers[0].fetches, 0);
 	fetches_let(0, true);
 	letter_settle(&out);
-	assert_int_equal(got[0], 0);
 	settle(nothing_pends, ends[0]);
+}
+
+/* In one piece, and in two. */
+static void a_receive_whose_fetch_is_refused_is_given_up(void **state)
+{
+	struct map_vector *vector = calloc(1, map_vector_size(2));
+	static char got[LONG];
+
+	(void)state;
+	assert_non_null(vector);
+	map_vector_add(vector, got, LONG / 2);
+	map_vector_add(vector, got + LONG / 2, LONG / 2);
+	fetch_give_up(
+		&(const struct receive_wish){.peer = 0, .bits = 1, .buffer = got, .room = LONG});
+	fetch_give_up(&(const struct receive_wish){.peer = 0, .bits = 1, .vector = vector});
+	assert_int_equal(got[0], 0);
+	free(vector);
 	lengths_arrive();
 }
 
@@ -293,6 +309,28 @@ static void headers_that_a_peer_keeps_are_bounded_by_its_share(void **state)
 		assert_true(ends[1]->peers[0].credit->taken > 64);
 		assert_true(peer_kept(&ends[0]->peers[1]) == ends[1]->peers[0].credit->taken);
 	}
+	teardown(state);
+}
+
+/* The data of short messages lie with their headers (M12), whose places are used again. */
+static void short_messages_need_no_block(void **state)
+{
+	static struct letter out[MANY], in;
+	static char sent[MANY][8], got[8];
+
+	(void)state;
+	ends_open(0, 64);
+	for (unsigned i = 0; i < MANY; i++) {
+		fill(sent[i], sizeof(sent[i]), i);
+		post_send(&out[i], 0, 1, sent[i], sizeof(sent[i]), false);
+	}
+	for (unsigned i = 0; i < MANY; i++) {
+		post_receive(&in, 1, 1, 0, got, sizeof(got));
+		letter_settle(&in);
+		assert_memory_equal(got, sent[i], sizeof(got));
+	}
+	settle(nothing_pends, ends[0]);
+	assert_int_equal(ends[1]->blocks_made, 0);
 	teardown(state);
 }
 
@@ -391,6 +429,7 @@ int main(void)
 		CASE(a_receive_whose_fetch_waits_is_given_up),
 		CASE_OPEN(short_messages_take_no_slot_of_longer_ones),
 		CASE_OPEN(headers_that_a_peer_keeps_are_bounded_by_its_share),
+		CASE_OPEN(short_messages_need_no_block),
 		CASE_OPEN(longer_sends_that_are_kept_leave_entries_for_others),
 		CASE(longer_sends_of_pieces_that_are_kept_leave_regions_for_others),
 		cmocka_unit_test(memory_is_divided_among_shares_spare_headers_and_blocks),

@@ -225,6 +225,42 @@ static void memory__that_is_said_to_be_given_back_is_no_more_than_was_asked_for(
 	assert_int_equal(share_answer(ends->space, 0, 0), UINT64_C(1) << 32 | LEAST);
 }
 
+/* C3. What was lent of a rank's messages (unexpected.h, U6) and has been read is not in use. */
+static void memory__that_was_lent_is_given_back_when_it_was_read(void **state)
+{
+	struct ends *ends = *state;
+	char got[8] = "";
+	struct outcome end = {0};
+	const struct message_header letter = {.kind = MESSAGE_STORE,
+		.space = (uint8_t)ends->rig->space,
+		.detail = MESSAGE_REFUSALS,
+		.uid = RIG_UID,
+		.requested = sizeof(got)};
+	const struct command receive = {.kind = COMMAND_RECEIVE,
+		.receive = {.start = (uintptr_t)got,
+			.length = sizeof(got),
+			.outcome = (uintptr_t)&end,
+			.peer = UINT32_MAX}};
+	const uint32_t had = burst(ends, 0, true);
+
+	rig_append(ends->rig,
+		&(struct rig_tier){
+			.ignore = UINT64_MAX, .tier = 1, .options = REGION_PUT | REGION_TRUNCATE});
+	for (uint32_t i = 0; i < had; i++)
+		fake_deliver(map[0], &letter, got, sizeof(got));
+	for (uint32_t i = 0; i < had; i++)
+		rig_post(ends->rig, &receive);
+	engine_poll(ends->target->rig->engine);
+	assert_int_equal(ends->space->kept_of[0], had);
+	for (uint32_t i = 0; i < TABLE; i++)
+		ends->space->copies[i].read = true;
+	burst(ends, 1, false);
+	expect_word(ends, 0, WORD_TAKE, had / 2);
+	hear(ends, 0, WORD_GIVEN, had / 2);
+	assert_int_equal(ends->space->kept_of[0], 0);
+	assert_int_equal(share_answer(ends->space, 0, 0), UINT64_C(1) << 32 | had / 2);
+}
+
 /* C6. Of a rank that is another process's now nothing was taken. */
 static void share__of_a_rank_begins_again(void **state)
 {
@@ -304,6 +340,43 @@ static void words__for_which_there_is_no_operation_are_sent_later(void **state)
 	operations_leave(ends, ALL);
 	expect_silence(ends);
 	assert_int_equal(engine->awaits, 0);
+}
+
+/* C5. What has changed since a word was owed makes it needless. */
+static void words__that_are_owed_are_sent_as_long_as_they_are_true(void **state)
+{
+	struct ends *ends = *state;
+	const uint32_t had = burst(ends, 0, true);
+	uint32_t left;
+
+	/* A liar gives back before it was asked; the other rank, which got that, is asked then. */
+	operations_leave(ends, 0);
+	burst(ends, 1, false);
+	hear(ends, 0, WORD_GIVEN, had / 2);
+	ends->space->kept_of[1] = 0;
+	burst(ends, 0, false);
+	left = share_now(ends->space, 1) / 2;
+	operations_leave(ends, ALL);
+	expect_word(ends, 1, WORD_TAKE, left);
+	expect_silence(ends);
+	/* What was sent is not owed any more. */
+	operations_leave(ends, 0);
+	ends->credits[1].taken = 3;
+	hear(ends, 1, WORD_GIVEN, left);
+	operations_leave(ends, ALL);
+	expect_word(ends, 1, WORD_CREDIT, 3);
+	expect_word(ends, 0, WORD_SHARE, share_now(ends->space, 0));
+	expect_silence(ends);
+	/* There is an operation before the poll core looks for one. */
+	operations_leave(ends, 0);
+	credit_set(&ends->credits[1], 64);
+	hear(ends, 1, WORD_TAKE, 5);
+	operations_leave(ends, ALL);
+	ends->credits[1].sent = 1;
+	hear(ends, 1, WORD_CREDIT, 1);
+	expect_word(ends, 1, WORD_GIVEN, 5);
+	expect_silence(ends);
+	assert_int_equal(ends->credits[1].share, 5);
 }
 
 /* C5. A rank sends until others are asked for memory. What it is answered needs the operation. */
@@ -612,9 +685,11 @@ int main(void)
 		TEST(memory__comes_back_from_a_rank_that_burst_and_fell_silent),
 		TEST(memory__is_not_taken_from_others_by_a_rank_that_has_its_part),
 		TEST(memory__that_is_said_to_be_given_back_is_no_more_than_was_asked_for),
+		TEST(memory__that_was_lent_is_given_back_when_it_was_read),
 		TEST(share__of_a_rank_begins_again),
 		TEST(messages__that_were_taken_are_told_with_a_smaller_share),
 		TEST(words__for_which_there_is_no_operation_are_sent_later),
+		TEST(words__that_are_owed_are_sent_as_long_as_they_are_true),
 		TEST(answer__to_a_message_has_the_last_operation),
 		TEST(share__goes_as_far_as_what_is_in_use_and_then_further),
 		TEST(words__of_a_liar_are_not_believed),

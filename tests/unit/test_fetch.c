@@ -67,6 +67,20 @@ static void letters__that_were_kept_are_lent_until_they_are_read(void **state)
 	assert_int_equal(space->kept_of[1], 0);
 	ended.object.index = 1;
 	assert_int_equal(rig_ask(mailbox->space, &ended), ANSWER_OK);
+	/* A rank that is given back has none that is lent; a place is lent again. */
+	assert_int_equal(withdraw(mailbox, &end), ANSWER_OK);
+	for (unsigned i = 0; i < 2; i++) {
+		struct rig_news news;
+
+		fake_deliver(RIG_PEER, &header, data, 8);
+		post(mailbox, &end, got, sizeof(got));
+		assert_int_equal(rig_ask(mailbox->space, &ended), ANSWER_PENDING);
+		news = rig_news(mailbox->space, mailbox->queue, TIER_PUT_KEPT);
+		lent[i] = (struct event_data *)(uintptr_t)news.start;
+		lent[i]->read = true;
+		assert_int_equal(rig_ask(mailbox->space, &ended), ANSWER_OK);
+	}
+	assert_ptr_equal(lent[0], lent[1]);
 }
 
 /* There is memory for so many messages. */
