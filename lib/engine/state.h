@@ -16,8 +16,8 @@
 #include <match/kept.h>
 #include <wire/message.h>
 
-#define SENDING_LISTS   256 /* a power of two */
-#define OPERATION_CHUNK 64  /* 32 KB: most processes have few at a time */
+#define SENDING_LISTS   64 /* a power of two */
+#define OPERATION_CHUNK 64 /* 32 KB: most processes have few at a time */
 #define OPERATIONS_MAX  (65536 * OPERATION_CHUNK)
 /* of them: beyond that others are served up to their share */
 #define OPERATIONS_SHARED (OPERATIONS_MAX / 4 * 3)

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* blocks.c - memory for the data of messages that no receive has asked for: entries of equal size,
  * which take messages one after the other. */
-#include <base/pages.h>
 #include <messages/state.h>
+
+#include <stdlib.h>
+
+#include <base/pages.h>
 
 uint64_t memory_left(const struct messages_options *options, uint64_t headers)
 {
@@ -13,13 +16,7 @@ uint64_t memory_left(const struct messages_options *options, uint64_t headers)
 
 static size_t blocks_bytes(const struct messages *messages)
 {
-	return messages->blocks_max * (sizeof(struct block) + messages->options.block);
-}
-
-static char *block_memory(const struct messages *messages, const struct block *block)
-{
-	return (char *)(messages->blocks + messages->blocks_max) +
-	       (size_t)(block - messages->blocks) * messages->options.block;
+	return messages->blocks_max * messages->options.block;
 }
 
 bool blocks_open(struct messages *messages)
@@ -33,13 +30,15 @@ bool blocks_open(struct messages *messages)
 			options->block = bytes;
 	}
 	messages->blocks_max = (uint32_t)(bytes / options->block);
-	messages->blocks = pages_map(blocks_bytes(messages));
-	return messages->blocks || messages->blocks_max == 0;
+	messages->blocks = calloc(messages->blocks_max, sizeof(*messages->blocks));
+	messages->memory = pages_map(blocks_bytes(messages));
+	return (messages->blocks && messages->memory) || messages->blocks_max == 0;
 }
 
 void blocks_close(struct messages *messages)
 {
-	pages_unmap(messages->blocks, blocks_bytes(messages));
+	free(messages->blocks);
+	pages_unmap(messages->memory, blocks_bytes(messages));
 }
 
 /* A block comes before those that are partly full. */
@@ -51,7 +50,8 @@ static void block_link(struct messages *messages, struct block *block)
 		.first = true,
 		.ignore = UINT64_MAX,
 		.peer = UINT32_MAX,
-		.start = block_memory(messages, block),
+		.start = messages->memory +
+			 (size_t)(block - messages->blocks) * messages->options.block,
 		.length = messages->options.block,
 		.min_free = messages->options.eager,
 		.most = messages->options.eager,

@@ -177,7 +177,8 @@ struct messages {
 	uint64_t seen_bytes; /* of all */
 	uint32_t seen_count;
 	struct block *spare;
-	struct block *blocks; /* all; their memory follows them */
+	struct block *blocks; /* all */
+	char *memory;         /* theirs */
 	uint32_t blocks_made, blocks_max;
 	uint32_t linked[CLASSES]; /* blocks */
 	uint8_t told;             /* ITEM_TOLD */

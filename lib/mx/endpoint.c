@@ -236,14 +236,11 @@ static bool tables_make(struct mx_endpoint *endpoint, const struct wish *wish)
 {
 	uint64_t secret[2] = {0};
 
-	if (!endpoint->contacts)
-		endpoint->contacts = pages_map(SESSIONS_MAX * sizeof(*endpoint->contacts));
 	if (!endpoint->sessions)
 		endpoint->sessions = pages_map(SESSIONS_MAX * sizeof(*endpoint->sessions));
 	/* Peers choose bits that are searched for. */
 	(void)!getrandom(secret, sizeof(secret), GRND_NONBLOCK);
-	if (!endpoint->contacts || !endpoint->sessions ||
-		!kept_table_init(&endpoint->requests, 0, secret))
+	if (!endpoint->sessions || !kept_table_init(&endpoint->requests, 0, secret))
 		return false;
 	list_init(&endpoint->ended);
 	kept_list_init(&endpoint->searched);

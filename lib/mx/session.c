@@ -317,6 +317,20 @@ static struct contact *contact_known(struct mx_endpoint *endpoint, uint32_t nid,
 	return NULL;
 }
 
+/* One more. Moves those that are there, of which nobody holds a pointer; NULL: no memory. */
+static struct contact *contact_add(struct mx_endpoint *endpoint)
+{
+	const uint32_t count = endpoint->contact_count;
+	struct contact *contacts = endpoint->contacts;
+
+	if ((count & (count - 1)) == 0)
+		contacts = realloc(contacts, (2 * count + 1) * sizeof(*contacts));
+	if (!contacts)
+		return NULL;
+	endpoint->contacts = contacts;
+	return &contacts[endpoint->contact_count++];
+}
+
 /* The contact of a process; NULL: it is none, and there is no place. */
 static struct contact *contact_find(struct mx_endpoint *endpoint, uint32_t nid, uint32_t id)
 {
@@ -324,13 +338,14 @@ static struct contact *contact_find(struct mx_endpoint *endpoint, uint32_t nid, 
 
 	if (contact)
 		return contact;
-	if (endpoint->contact_count < SESSIONS_MAX)
-		contact = &endpoint->contacts[endpoint->contact_count++];
-	else if (!(contact = contact_spare(endpoint))) {
+	if (endpoint->contact_count < SESSIONS_MAX) {
+		contact = contact_add(endpoint);
+	} else if (!(contact = contact_spare(endpoint))) {
 		session_reclaim(endpoint);
-		if (!(contact = contact_spare(endpoint)))
-			return NULL;
+		contact = contact_spare(endpoint);
 	}
+	if (!contact)
+		return NULL;
 	*contact = (struct contact){.nid = nid, .id = id, .session = SESSION_NONE};
 	return contact;
 }
@@ -868,7 +883,7 @@ bool sessions_open(struct mx_endpoint *endpoint)
 	endpoint->tokens = (uint64_t)endpoint->number << 32;
 	list_init(&endpoint->lost);
 	self = contact_find(endpoint, endpoint->self.nid, endpoint->id);
-	if (!session_begin(endpoint, self))
+	if (!self || !session_begin(endpoint, self))
 		return false;
 	session_join(
 		endpoint, self->session, endpoint->number, endpoint->sessions[self->session].name);
