@@ -21,8 +21,6 @@ bool credit_open(struct space *space)
 	list_init(&space->owing);
 	if (space->kept_share == 0)
 		return true;
-	for (uint32_t i = 0; i < space->ranks; i++)
-		space->share_of[i] = space->kept_share;
 	if (shares < space->segment->limits.unexpected)
 		space->spare = (uint32_t)(space->segment->limits.unexpected - shares);
 	space->sharers = pages_map(sharers_bytes(space));
@@ -99,7 +97,8 @@ static void share_set(struct space *space, uint32_t rank, uint32_t share)
 	space->spare += before - share;
 	space->grown += (share > space->kept_share);
 	space->grown -= (before > space->kept_share);
-	atomic_store_explicit(&space->share_of[rank], share, memory_order_relaxed);
+	atomic_store_explicit(
+		&space->share_of[rank], share - space->kept_share, memory_order_relaxed);
 }
 
 /* It comes to the end of the silent ones. */
@@ -248,7 +247,7 @@ void share_reset(struct space *space, uint32_t rank)
 static void taken_tell(struct space *space, uint32_t rank)
 {
 	const uint64_t taken =
-		atomic_load_explicit(&space->credits[rank].taken, memory_order_acquire);
+		atomic_load_explicit(&credit_of(space, rank)->taken, memory_order_acquire);
 
 	if (taken == space->sharers[rank].told || !word_can_leave(space, rank, WORD_CREDIT))
 		return;
@@ -310,7 +309,7 @@ static uint64_t credit_left(struct credit *credit)
 /* C3. Gives back the unused headers of a share, if they are worth a word. */
 static void credit_give(struct space *space, uint32_t rank)
 {
-	struct credit *credit = &space->credits[rank];
+	struct credit *credit = credit_of(space, rank);
 	const uint32_t share = atomic_load_explicit(&credit->share, memory_order_relaxed);
 	uint64_t left = credit_left(credit);
 
@@ -331,7 +330,7 @@ static void credit_give(struct space *space, uint32_t rank)
 
 static void credit_settle(struct space *space, uint32_t rank)
 {
-	struct credit *credit = &space->credits[rank];
+	struct credit *credit = credit_of(space, rank);
 
 	atomic_store_explicit(
 		&credit->freed, credit->placed + credit->credited, memory_order_relaxed);
@@ -345,7 +344,7 @@ void credit_answered(struct space *space, const struct outcome *outcome)
 
 	if (!space->credits || outcome->peer >= space->ranks || outcome->verdict != TIER_OK)
 		return;
-	credit = &space->credits[outcome->peer];
+	credit = credit_of(space, outcome->peer);
 	/* C3. The end of a message may be told after a later word was heard. */
 	if (outcome->offset >> 32 == credit->takes)
 		share_hear(space, credit, outcome->offset & UINT32_MAX);
@@ -358,7 +357,7 @@ void credit_answered(struct space *space, const struct outcome *outcome)
 /* C1. A rank says how many messages it has taken: never more than may be there. */
 static void taken_hear(struct space *space, uint32_t rank, uint64_t taken)
 {
-	struct credit *credit = &space->credits[rank];
+	struct credit *credit = credit_of(space, rank);
 
 	if (taken <= credit->credited ||
 		taken > atomic_load_explicit(&credit->sent, memory_order_relaxed) - credit->placed)
@@ -382,7 +381,7 @@ static void words_resume(struct space *space, uint32_t rank)
 		word_send(space, rank, WORD_SHARE, share_now(space, rank));
 	if (owed & 1u << WORD_CREDIT)
 		taken_tell(space, rank);
-	if (owed & 1u << WORD_GIVEN && space->credits[rank].wanted != 0)
+	if (owed & 1u << WORD_GIVEN && credit_of(space, rank)->wanted != 0)
 		credit_give(space, rank);
 }
 
@@ -415,11 +414,11 @@ bool credit_word(struct space *space, struct process from, const struct message_
 		taken_hear(space, process.nid, number);
 		return false;
 	case WORD_SHARE:
-		share_hear(space, &space->credits[process.nid], number);
+		share_hear(space, credit_of(space, process.nid), number);
 		return false;
 	case WORD_TAKE:
-		space->credits[process.nid].takes++;
-		space->credits[process.nid].wanted = number == 0 ? 1 : number;
+		credit_of(space, process.nid)->takes++;
+		credit_of(space, process.nid)->wanted = number == 0 ? 1 : number;
 		credit_give(space, process.nid);
 		return true;
 	case WORD_GIVEN:

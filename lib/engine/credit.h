@@ -3,13 +3,13 @@
  * ends. All of it is the poll core's, but for what a program counts (struct credit).
  *
  *     sender    sent - freed <= share
- *     receiver  kept <= share_of; all share_of and `spare` together are the table
+ *     receiver  kept <= share_now(); all shares and `spare` together are the table
  *
  * C1. A message counts from its sending on until it was answered as placed, or its receiver has
  *     told that it was taken (WORD_CREDIT). The sender's poll core counts both, so what a program
  *     has in use at a peer is known while it makes no calls.
- * C2. A sender's share is never more than the receiver has for it in share_of. It becomes larger by
- *     an answer to a message, or by WORD_SHARE; a share that no honest receiver grants is not
+ * C2. A sender's share is never more than the receiver has for it (share_now()). It becomes larger
+ *     by an answer to a message, or by WORD_SHARE; a share that no honest receiver grants is not
  *     believed.
  * C3. If no header is left for a rank that needs more, and it has less than an equal share of the
  *     table, half of a share is taken back: from the rank that has been silent for longest with
@@ -45,7 +45,13 @@ void credit_close(struct space *space);
 /* The poll core alone writes it. */
 static inline uint32_t share_now(const struct space *space, uint32_t rank)
 {
-	return atomic_load_explicit(&space->share_of[rank], memory_order_relaxed);
+	return space->kept_share +
+	       atomic_load_explicit(&space->share_of[rank], memory_order_relaxed);
+}
+
+static inline struct credit *credit_of(const struct space *space, uint32_t rank)
+{
+	return (struct credit *)(void *)((char *)space->credits + rank * space->credit_step);
 }
 
 /* May something be sent to a rank? */

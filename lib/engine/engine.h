@@ -53,13 +53,15 @@ struct space_options {
 	 * that a peer gives, and atomics are refused: no event would tell of either. */
 	bool two_sided;
 	/* SPACE_TIERS with ranks: how many there may be, and how many headers are kept of each at a
-	 * time, at first (unexpected.h, U4); 0: there is no such bound. shares: with one, how many
-	 * headers each rank may use, which the poll core writes until the space closes. */
+	 * time, at first (unexpected.h, U4); 0: there is no such bound. shares: with one, zeros at
+	 * first; the poll core writes how many headers more than those each rank may use, until the
+	 * space closes. */
 	uint32_t ranks, kept_share;
 	_Atomic uint32_t *shares;
-	/* two_sided, with shares: what is sent to each rank (credit.h). NULL: nothing is counted,
-	 * and answers alone tell of shares. */
+	/* two_sided, with shares: what is sent to each rank (credit.h), so many bytes from one
+	 * rank's to the next. NULL: nothing is counted, and answers alone tell of shares. */
 	struct credit *credits;
+	size_t credit_step;
 	/* two_sided: what this process's messages to each rank bring as their cookie, or RANK_NONE.
 	 * The poll core fetches by it what it has memory for (unexpected.h, U7). NULL: it does
 	 * not. */

@@ -100,6 +100,7 @@ bool engine_space_open(struct engine *engine, uint32_t number, const struct spac
 	space->kept_share = options->kept_share;
 	space->share_of = options->shares;
 	space->credits = options->credits;
+	space->credit_step = options->credit_step;
 	space->selves = options->selves;
 	space->life = options->life;
 	if (!lists_create(space)) {

@@ -161,13 +161,14 @@ struct space {
 	uint32_t kept_share;            /* U4: of each rank at first; 0: there is none */
 	uint32_t ranks;                 /* of which messages may be kept, then */
 	uint32_t *kept_of;              /* messages, by rank, then */
-	_Atomic uint32_t *share_of;     /* of each rank, then: engine.h, shares */
+	_Atomic uint32_t *share_of;     /* by rank, then: share_now() less kept_share */
 	struct sharer *sharers;         /* by rank, then */
 	struct link silent, wanting;    /* of them; silent longest first */
 	struct link owing;              /* of them */
 	uint32_t heard;                 /* the last of them that was */
 	uint32_t grown;                 /* ranks with more than kept_share */
-	struct credit *credits;         /* by rank; NULL: the front end counts none (engine.h) */
+	struct credit *credits;         /* of rank 0; NULL: the front end counts none (engine.h) */
+	size_t credit_step;             /* bytes to the next rank's */
 	const _Atomic uint32_t *selves; /* engine.h */
 	struct source *sources;         /* U7: by rank and Portal */
 	uint32_t spare;                 /* headers that are in no share */

@@ -15,7 +15,7 @@
  * U3. An entry of the second tier whose headers refer to its memory is not freed, nor withdrawn:
  *     attachment.headers. An entry of the first tier that has claimed a header counts that in
  *     region.pending.
- * U4. In a space with shares at most share_of[rank] messages of a rank are kept at a time, so one
+ * U4. In a space with shares at most share_now() messages of a rank are kept at a time, so one
  *     sender cannot take the headers of others. A share is kept_share at first. It is doubled when
  *     half of it is in use, as long as headers are left that are in no share, of which it gets half
  *     at most; so a rank has kept_share for certain, and more when it needs more, whatever the

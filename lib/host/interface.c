@@ -393,6 +393,7 @@ static int space_open(struct interface *interface, const struct space_choice *ch
 		.kept_share = choice->kept_share,
 		.shares = choice->shares,
 		.credits = choice->credits,
+		.credit_step = choice->credit_step,
 		.selves = choice->selves,
 		.life = choice->lives ? interfaces[interface->first].incarnation : 0,
 		.interface = (uint32_t)(interface - interfaces),

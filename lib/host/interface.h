@@ -91,6 +91,7 @@ struct space_choice {
 	uint32_t ranks, kept_share; /* engine.h */
 	_Atomic uint32_t *shares;
 	struct credit *credits;
+	size_t credit_step;
 	const _Atomic uint32_t *selves;
 	bool lives; /* messages of strangers bring the interface's incarnation */
 };

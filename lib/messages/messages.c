@@ -228,7 +228,7 @@ static void word_post(struct messages *messages, struct tell *tell, unsigned kin
 
 static uint64_t taken_now(const struct peer *peer)
 {
-	return atomic_load_explicit(&peer->credit->taken, memory_order_relaxed);
+	return atomic_load_explicit(&peer->credit.taken, memory_order_relaxed);
 }
 
 void credit_post(struct messages *messages, struct peer *peer)
@@ -241,7 +241,8 @@ void credit_post(struct messages *messages, struct peer *peer)
 
 bool credit_is_due(const struct messages *messages, const struct peer *peer)
 {
-	const uint32_t share =
+	const uint64_t share =
+		messages->share +
 		atomic_load_explicit(&messages->shares[peer->tell.peer], memory_order_relaxed);
 
 	return peer->joined && !peer->failed && taken_now(peer) - peer->told >= (share + 7) / 8;
@@ -253,7 +254,7 @@ void credit_count(struct messages *messages, uint32_t index)
 	struct peer *peer = &messages->peers[index];
 
 	/* Release: U6. */
-	atomic_store_explicit(&peer->credit->taken, taken_now(peer) + 1, memory_order_release);
+	atomic_store_explicit(&peer->credit.taken, taken_now(peer) + 1, memory_order_release);
 	if (!credit_is_due(messages, peer))
 		return;
 	if (peer->tell.busy)
@@ -287,7 +288,7 @@ static void word_sent(struct messages *messages, struct tell *tell, const struct
 /* M12. Little credit has been used up, so a message wants an answer, which may bring more. */
 static void credit_heard(struct peer *peer)
 {
-	const uint32_t share = atomic_load_explicit(&peer->credit->share, memory_order_relaxed);
+	const uint32_t share = atomic_load_explicit(&peer->credit.share, memory_order_relaxed);
 
 	if (share < SHARE_ENOUGH && share != peer->asked) {
 		peer->asked = share;
@@ -805,7 +806,8 @@ static enum answer space_open(struct messages *messages)
 		.two_sided = true,
 		.ranks = options->count,
 		.shares = messages->shares,
-		.credits = messages->credits,
+		.credits = &messages->peers[0].credit,
+		.credit_step = sizeof(messages->peers[0]),
 		.selves = messages->selves,
 		.kept_share = (uint32_t)messages->share};
 	const struct segment_limits limits = {
@@ -853,9 +855,8 @@ static size_t messages_bytes(uint32_t count)
 {
 	const struct messages *messages;
 
-	return sizeof(*messages) +
-	       count * (sizeof(messages->peers[0]) + sizeof(*messages->credits) +
-			       sizeof(*messages->shares) + sizeof(*messages->selves));
+	return sizeof(*messages) + count * (sizeof(messages->peers[0]) + sizeof(*messages->shares) +
+						   sizeof(*messages->selves));
 }
 
 enum answer messages_open(const struct messages_options *options, struct messages **opened)
@@ -867,8 +868,7 @@ enum answer messages_open(const struct messages_options *options, struct message
 	if (!messages)
 		return ANSWER_NO_MEMORY;
 	messages->options = *options;
-	messages->credits = (struct credit *)(void *)(messages->peers + options->count);
-	messages->shares = (_Atomic uint32_t *)(void *)(messages->credits + options->count);
+	messages->shares = (_Atomic uint32_t *)(void *)(messages->peers + options->count);
 	messages->selves = messages->shares + options->count;
 	if (messages->options.classes == 0)
 		messages->options.classes = 1;

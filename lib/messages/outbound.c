@@ -163,9 +163,9 @@ static void send_settle(
  * that lies may have freed more than was sent. */
 static bool quiet_is_used(const struct peer *to, int64_t more)
 {
-	return (int64_t)(atomic_load_explicit(&to->credit->sent, memory_order_relaxed) -
+	return (int64_t)(atomic_load_explicit(&to->credit.sent, memory_order_relaxed) -
 			 to->freed) >=
-	       (int64_t)atomic_load_explicit(&to->credit->quiet, memory_order_relaxed) + more;
+	       (int64_t)atomic_load_explicit(&to->credit.quiet, memory_order_relaxed) + more;
 }
 
 /* M12. May a message be sent only with an answer, or not at all, for lack of credit? */
@@ -291,7 +291,7 @@ bool messages_inject(struct messages *messages, uint32_t peer, const struct send
 	if (to->failed || to->blocked || !to->joined || !flight_has_place(messages, to) ||
 		needs_answer(messages, peer, wish) || !messages_visit(messages))
 		return false;
-	spent = credit_spend(to->credit);
+	spent = credit_spend(&to->credit);
 	if (spent) {
 		to->carried = true;
 		letter_start(messages, peer, wish);
@@ -392,14 +392,14 @@ static struct send_wish wish_of(const struct transfer *message)
 /* Returns false if it has to wait. */
 static bool send_start(struct messages *messages, struct transfer *message)
 {
-	const struct peer *peer = &messages->peers[message->peer];
+	struct peer *peer = &messages->peers[message->peer];
 	const struct send_wish wish = wish_of(message);
 	bool answered;
 
 	if (!peer->joined || !flight_has_place(messages, peer))
 		return false;
 	answered = needs_answer(messages, message->peer, &wish);
-	if (!credit_spend(peer->credit))
+	if (!credit_spend(&peer->credit))
 		return false;
 	if (!answered) {
 		letter_start(messages, message->peer, &wish);
@@ -409,7 +409,7 @@ static bool send_start(struct messages *messages, struct transfer *message)
 	if (message->length <= messages->options.eager ? short_start(messages, message)
 						       : long_start(messages, message))
 		return true;
-	credit_unspend(peer->credit);
+	credit_unspend(&peer->credit);
 	return false;
 }
 

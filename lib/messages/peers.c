@@ -70,15 +70,14 @@ void peer_reset(struct messages *messages, uint32_t index, uint32_t uses)
 {
 	struct peer *peer = &messages->peers[index];
 
-	messages->credits[index] = (struct credit){0};
-	credit_set(&messages->credits[index], (uint32_t)messages->share);
-	*peer = (struct peer){.credit = &messages->credits[index],
+	*peer = (struct peer){
 		.dispatch = {.lost = {.kind = ITEM_DISPATCH}, .all = &messages->letters_ended},
 		.tell = {.kind = ITEM_TELL, .peer = index},
 		.alive = {.kind = ITEM_TELL, .peer = index},
 		.self = messages->options.self,
 		.joined = messages->options.peers != NULL,
 		.uses = uses};
+	credit_set(&peer->credit, (uint32_t)messages->share);
 	list_init(&peer->waiting);
 	list_init(&peer->begun);
 	atomic_store_explicit(&messages->selves[index], peer->joined ? peer->self : RANK_NONE,

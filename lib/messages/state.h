@@ -87,7 +87,7 @@ struct peer {
 	struct dispatch dispatch; /* of letters to it, first: `lost` is of ITEM_DISPATCH */
 	uint64_t letters;         /* M12: so many were sent to it */
 	uint64_t flying;          /* no ACK is here */
-	struct credit *credit;    /* M5 */
+	struct credit credit;     /* M5 */
 	uint64_t freed;           /* as the program has heard: credit_refresh() */
 	uint64_t asked;           /* M12: for more than this share, last */
 	uint64_t told;            /* of credit->taken, that the peer knows of */
@@ -185,8 +185,8 @@ struct messages {
 	uint8_t greeted;          /* ITEM_GREETED */
 	/* by peer: `self`, for the poll core; RANK_NONE: it is not known */
 	_Atomic uint32_t *selves;
-	_Atomic uint32_t *shares; /* by peer: of headers, here; the poll core writes them (M5) */
-	struct credit *credits;   /* by peer */
+	/* by peer: of headers, here, beyond the least; the poll core writes them (M5) */
+	_Atomic uint32_t *shares;
 	struct process *map; /* of peers that come, then their names; the poll core reads both */
 	uint32_t known;      /* of them */
 	struct peer *retired, **retired_end; /* their numbers are free */
@@ -325,9 +325,9 @@ bool sends_ended(const struct peer *peer);
  * finds credit that may go unanswered. */
 static inline void credit_refresh(struct peer *peer)
 {
-	peer->freed = peer->asks ? atomic_load_explicit(&peer->credit->sent, memory_order_relaxed) -
+	peer->freed = peer->asks ? atomic_load_explicit(&peer->credit.sent, memory_order_relaxed) -
 					   UINT32_MAX
-				 : atomic_load_explicit(&peer->credit->freed, memory_order_relaxed);
+				 : atomic_load_explicit(&peer->credit.freed, memory_order_relaxed);
 }
 /* M12. A message that needed no answer was not delivered. */
 void dispatch_lost(struct messages *messages, struct peer *peer);

@@ -59,7 +59,7 @@ static struct ledger *account_named(
 bool credits_admit(struct member *member, struct space *space, const struct post *message)
 {
 	unexpected_return(space);
-	if (space->kept_of[message->rank] < space->share_of[message->rank])
+	if (space->kept_of[message->rank] < share_now(space, message->rank))
 		return true;
 	member->refusals++;
 	if (!cluster_here()->members[message->node].greedy)
@@ -70,7 +70,7 @@ bool credits_admit(struct member *member, struct space *space, const struct post
 /* Of a rank at an endpoint, as its poll core has it. */
 static uint32_t share_of_rank(const struct member *member, uint32_t rank)
 {
-	return node_engine(member->node)->spaces[CLUSTER_SPACE]->share_of[rank];
+	return share_now(node_engine(member->node)->spaces[CLUSTER_SPACE], rank);
 }
 
 void credits_keep(struct member *member, struct post *message, uint32_t name)
@@ -129,7 +129,7 @@ void credits_forge(const struct member *member)
 	struct messages *messages = member->endpoint->messages;
 
 	for (uint32_t i = 0; member->greedy && i < messages->known; i++) {
-		struct credit *credit = &messages->credits[i];
+		struct credit *credit = &messages->peers[i].credit;
 
 		credit->credited = credit->sent - credit->placed;
 		credit->freed = credit->sent;
@@ -159,7 +159,7 @@ static void peer_check(const struct member *member, uint32_t rank)
 	const struct peer *peer = &messages->peers[rank];
 	uint32_t node = peer_node(member, rank);
 	const struct ledger *account = account_of(cluster, node, member->node->number);
-	const struct credit *credit = &messages->credits[rank];
+	const struct credit *credit = &messages->peers[rank].credit;
 	const uint64_t beside =
 		node_engine(member->node)->spaces[CLUSTER_SPACE]->sharers[rank].told;
 	const uint64_t told = peer->told < beside ? beside : peer->told;
@@ -171,7 +171,7 @@ static void peer_check(const struct member *member, uint32_t rank)
 		wrong(member, "a peer's share", credit->share, messages->share);
 	if (peer->told > credit->taken ||
 		(!peer->failed && peer->joined && !peer->tell.busy &&
-			credit->taken - told >= (messages->shares[rank] + 7) / 8))
+			credit->taken - told >= (messages->share + messages->shares[rank] + 7) / 8))
 		wrong(member, "messages taken, and not told", credit->taken - told, 0);
 	if (account->name == messages_name(messages, rank) && credit->taken > account->taken)
 		wrong(member, "messages of a peer taken", credit->taken, account->taken);
@@ -186,11 +186,11 @@ static void kept_check(const struct member *member, const struct space *space)
 		kept += !member->kept.posts[i]->taken;
 	for (uint32_t i = 0; i < space->ranks; i++) {
 		all += space->kept_of[i];
-		shares += space->share_of[i];
-		if (space->kept_of[i] > space->share_of[i] ||
-			space->share_of[i] < space->kept_share)
+		shares += share_now(space, i);
+		if (space->kept_of[i] > share_now(space, i) ||
+			share_now(space, i) < space->kept_share)
 			wrong(member, "messages of a rank kept", space->kept_of[i],
-				space->share_of[i]);
+				share_now(space, i));
 	}
 	if (space->kept_lists[PORTAL_MATCH].length != kept)
 		wrong(member, "messages kept", space->kept_lists[PORTAL_MATCH].length, kept);
@@ -237,7 +237,7 @@ static void peer_settle(const struct member *member, uint32_t rank)
 	struct cluster *cluster = cluster_here();
 	const struct messages *messages = member->endpoint->messages;
 	const struct peer *peer = &messages->peers[rank];
-	const struct credit *credit = &messages->credits[rank];
+	const struct credit *credit = &messages->peers[rank].credit;
 	uint32_t node = peer_node(member, rank);
 	const struct ledger *account;
 

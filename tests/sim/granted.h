@@ -15,8 +15,8 @@ static inline uint64_t granted_bytes(const struct messages *messages, const stru
 	uint64_t headers = space->spare;
 
 	for (uint32_t i = 0; i < space->ranks; i++) {
-		headers += space->share_of[i];
-		if (space->kept_of[i] > space->share_of[i])
+		headers += share_now(space, i);
+		if (space->kept_of[i] > share_now(space, i))
 			return UINT64_MAX;
 	}
 	return headers * KEPT_BYTES + messages->blocks_made * messages->options.block;

@@ -501,7 +501,7 @@ static uint32_t share_at_first(const struct letters *letters, uint32_t rank)
 	const struct rank *first = &letters->ranks[0];
 
 	return rank < letters->simulation->node_count
-		       ? node_engine(first->node)->spaces[SPACE]->share_of[rank]
+		       ? share_now(node_engine(first->node)->spaces[SPACE], rank)
 		       : 0;
 }
 

@@ -231,7 +231,7 @@ static void credit_is_even(void)
 {
 	for (unsigned end = 0; end < 2; end++)
 		assert_int_equal(peer_kept(&ends[end]->peers[1 - end]),
-			ends[1 - end]->peers[end].credit->taken);
+			ends[1 - end]->peers[end].credit.taken);
 }
 
 void lengths_arrive(void)

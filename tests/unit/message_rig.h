@@ -85,13 +85,13 @@ void lengths_arrive(void);
 /* Of what was sent to a peer, what it has kept, or not answered. */
 static inline uint64_t peer_kept(const struct peer *peer)
 {
-	return peer->credit->sent - peer->credit->placed;
+	return peer->credit.sent - peer->credit.placed;
 }
 /* As if the peer had told that it has taken all. */
 static inline void peer_credit(struct peer *peer)
 {
-	peer->credit->credited = peer_kept(peer);
-	peer->credit->freed = peer->freed = peer->credit->sent;
+	peer->credit.credited = peer_kept(peer);
+	peer->credit.freed = peer->freed = peer->credit.sent;
 }
 
 /* --- what a case waits for */

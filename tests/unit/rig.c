@@ -552,6 +552,8 @@ static struct rig *space_make(
 	options.segment = space->segment;
 	options.interface = RIG_INTERFACE + 1;
 	options.uid = RIG_UID;
+	for (uint32_t i = 0; i < options.ranks; i++)
+		options.shares[i] = 0;
 	assert_true(engine_space_open(rig->engine, space->space, &options));
 	*queue = rig_queue(space, 16);
 	for (uint32_t i = 0; i < 2; i++) {
@@ -590,7 +592,8 @@ struct rig *rig_crowd(struct rig *rig, uint32_t ranks, _Atomic uint32_t *shares,
 		.kept_share = share,
 		.two_sided = true,
 		.selves = selves,
-		.credits = credits};
+		.credits = credits,
+		.credit_step = sizeof(*credits)};
 
 	return space_make(rig, options, ranks * share + more, queue);
 }

@@ -306,8 +306,8 @@ static void headers_that_a_peer_keeps_are_bounded_by_its_share(void **state)
 	ends_open(4 << 20, 64);
 	for (unsigned round = 0; round < 2; round++) {
 		flood(0);
-		assert_true(ends[1]->peers[0].credit->taken > 64);
-		assert_true(peer_kept(&ends[0]->peers[1]) == ends[1]->peers[0].credit->taken);
+		assert_true(ends[1]->peers[0].credit.taken > 64);
+		assert_true(peer_kept(&ends[0]->peers[1]) == ends[1]->peers[0].credit.taken);
 	}
 	teardown(state);
 }
@@ -347,7 +347,7 @@ static void longer_sends_that_are_kept_leave_entries_for_others(void **state)
 		if (i % 64 == 63)
 			settle(nothing_flies, ends[0]);
 	}
-	assert_int_equal(ends[1]->peers[0].credit->taken, 0);
+	assert_int_equal(ends[1]->peers[0].credit.taken, 0);
 	assert_false(out[ENTRIES - 1].message.posted);
 	send_as(&other, 0, 0,
 		&(const struct send_wish){.bits = 1, .buffer = sent, .length = sizeof(sent)});

@@ -570,8 +570,10 @@ static void shares__are_the_table_whoever_asks(void **state)
 
 		segment.limits.unexpected = RANKS * LEAST + table;
 		assert_true(credit_open(&space));
-		for (uint32_t i = 0; i < RANKS; i++)
+		for (uint32_t i = 0; i < RANKS; i++) {
 			expected[i] = LEAST;
+			shares[i] = 0;
+		}
 		for (unsigned op = 0; op < OPS; op++) {
 			const uint32_t rank = (uint32_t)(random_next(&dice) % RANKS);
 			const bool asks = random_next(&dice) % 2;

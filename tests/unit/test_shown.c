@@ -174,7 +174,7 @@ static bool show_ends(void *context)
 	const struct messages *end = context;
 
 	(void)message_shown(context);
-	return end->peers[1].credit->taken != 0;
+	return end->peers[1].credit.taken != 0;
 }
 
 /* M5. Its peer has given it up, and is still told that it was taken, once. */
@@ -194,7 +194,7 @@ static void what_was_withdrawn_is_not_shown(void **state)
 	settle(show_ends, ends[0]);
 	settle(nothing_is_shown, ends[0]);
 	assert_null(shown);
-	assert_int_equal(ends[0]->peers[1].credit->taken, 1);
+	assert_int_equal(ends[0]->peers[1].credit.taken, 1);
 	assert_false(ends[0]->peers[1].failed);
 	teardown(state);
 }
@@ -246,7 +246,7 @@ static void a_message_that_was_taken_is_one_receive_s(void **state)
 		assert_true(messages_cancel(ends[1], &other.message));
 	}
 	/* Credit has come back for all, and none is left. */
-	assert_int_equal(ends[1]->peers[0].credit->taken, 12);
+	assert_int_equal(ends[1]->peers[0].credit.taken, 12);
 	settle(nothing_is_shown, ends[1]); /* the last fetch may have been lost */
 	/* One that nobody asks for goes with the space. */
 	post_send(&out, 0, 5, "rest", 5, false);

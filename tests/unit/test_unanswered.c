@@ -8,14 +8,14 @@
 
 static uint32_t share_at(unsigned end, uint32_t peer)
 {
-	return interfaces[end].engine->spaces[1]->share_of[peer];
+	return share_now(interfaces[end].engine->spaces[1], peer);
 }
 
 static bool credit_has_come(void *context)
 {
 	const struct peer *peer = context;
 
-	return peer->credit->credited == 1;
+	return peer->credit.credited == 1;
 }
 
 /* M5. The receiver's program makes no call meanwhile. */
@@ -40,7 +40,7 @@ static void shares_that_are_used_up_grow_while_headers_are_left(void **state)
 		messages_progress(ends[0]);
 		kept = peer_kept(&ends[0]->peers[1]);
 		assert_true(messages_now() - start < SECONDS);
-	} while (kept < ends[0]->peers[1].credit->share || messages_flying(ends[0]) != 0);
+	} while (kept < ends[0]->peers[1].credit.share || messages_flying(ends[0]) != 0);
 	assert_true(kept >= SPARE / 2 && kept < LEAST + SPARE);
 	assert_int_equal(share_at(1, 1), LEAST);
 	for (unsigned i = 0; i < COUNT; i++) {
@@ -58,7 +58,7 @@ static void shares_that_are_used_up_grow_while_headers_are_left(void **state)
 	assert_true(messages_retire(ends[1], 0));
 	assert_true(messages_admit(ends[1], ids[0], &rank));
 	assert_int_equal(rank, 0);
-	assert_int_equal(ends[1]->peers[0].credit->credited, 0);
+	assert_int_equal(ends[1]->peers[0].credit.credited, 0);
 	assert_int_equal(share_at(1, 0), LEAST);
 	assert_int_equal(interfaces[1].engine->spaces[1]->spare, SPARE);
 	teardown(state);
@@ -114,7 +114,7 @@ static void shares_grow_by_asking(void **state)
 	settle(nothing_pends, ends[0]);
 	settle(nothing_pends, ends[1]);
 	assert_int_equal(share_at(1, 0), SHARE_ENOUGH);
-	assert_int_equal(ends[0]->peers[1].credit->share, SHARE_ENOUGH);
+	assert_int_equal(ends[0]->peers[1].credit.share, SHARE_ENOUGH);
 	assert_int_equal(share_at(1, 1), SHARE_FIRST);
 	assert_true(acks(0) < 10);
 	teardown(state);
@@ -148,7 +148,7 @@ static void a_short_message_needs_no_answer(void **state)
 	assert_int_equal(shown->data[COPIED_MAX - 1], 0);
 	messages_shown(ends[1], true);
 	assert_int_equal(peer_kept(&ends[0]->peers[1]), 4);
-	assert_int_equal(ends[1]->peers[0].credit->taken, 4);
+	assert_int_equal(ends[1]->peers[0].credit.taken, 4);
 	teardown(state);
 }
 
@@ -191,7 +191,7 @@ static bool credit_is_known(void *context)
 	struct messages *const *both = context;
 
 	return messages_pending(both[1]) == 0 &&
-	       both[0]->peers[1].credit->credited == both[1]->peers[0].told;
+	       both[0]->peers[1].credit.credited == both[1]->peers[0].told;
 }
 
 /* M5. End 0 sends much and makes no call any more; then end 1 sends to itself. */
@@ -254,16 +254,16 @@ static void messages_beyond_a_quarter_of_a_share_are_answered(void **state)
 		uint64_t left, credited, quiet;
 
 		settle(credit_is_known, ends);
-		credited = peer->credit->credited;
+		credited = peer->credit.credited;
 		/* When it has heard of credit for the first time it asks for a larger share. */
-		left = SHARE / 4 - (peer_kept(peer) - peer->credit->credited) - peer->asks;
+		left = SHARE / 4 - (peer_kept(peer) - peer->credit.credited) - peer->asks;
 		for (unsigned i = 0; round % 2 == 1 && i < SHARE; i++)
 			post_receive(&in[i], 1, i, 0, &got, 1);
 		for (unsigned i = 0; i < SHARE / 2; i++)
 			post_send(&out[i], 0, i, "", 1, false);
 		settle(nothing_flies, ends[0]);
 		/* More credit may come meanwhile, and lets one ask again. */
-		credited = peer->credit->credited - credited;
+		credited = peer->credit.credited - credited;
 		quiet = SHARE / 2 - (acks(0) - before);
 		assert_true(left > 0 && quiet >= left - (credited != 0));
 		assert_true(quiet <= left + credited);
@@ -302,7 +302,7 @@ static void a_program_that_only_sends_hears_of_credit(void **state)
 		}
 	}
 	/* The message that asks for a larger share is answered, which is its credit. */
-	assert_int_equal(ends[1]->peers[0].credit->taken, ROUNDS * COUNT - 1);
+	assert_int_equal(ends[1]->peers[0].credit.taken, ROUNDS * COUNT - 1);
 	assert_int_equal(ends[1]->peers[0].told, (ROUNDS - 1) * COUNT);
 	assert_int_equal(acks(0), 1);
 	teardown(state);
