@@ -130,9 +130,10 @@ static bool pmi_get(struct job *job, const char *key, char *value, size_t size)
 
 	return line && (pmi_word(line, "value", value, size) ||
 			       job_wrong(job,
-				       "the launcher of this job has no value of %zu bytes for the "
-				       "key %s",
-				       size, key));
+				       "the launcher of this job has no value for the key %s that "
+				       "fits into %zu bytes: put it before the barrier that "
+				       "precedes this call, or give a larger buffer",
+				       key, size));
 }
 
 /* --- the job */
@@ -155,7 +156,8 @@ bool job_get(struct job *job, uint32_t rank, const char *key, char *value, size_
 	if (job->kind == LAUNCHER_PMI)
 		return pmi_get(job, key, value, size);
 	return job->kind == LAUNCHER_PMIX ? pmix_get(job, rank, key, value, size)
-					  : job_wrong(job, "this process is in no job");
+					  : job_wrong(job, "this process is in no job: start it by "
+							   "postern-run or mpiexec.hydra");
 }
 
 /* The key of a rank's card. PMIx has a space of keys for each rank, PMI one for all. */
@@ -281,7 +283,10 @@ static bool group_put(struct job *job)
 		if (!job_get(job, job->rank + n, key, text, sizeof(text)))
 			return false;
 		if (strlen(text) < CARD_SHORT)
-			return job_wrong(job, "rank %u has shared no card", job->rank + n);
+			return job_wrong(job,
+				"rank %u has shared no card: use one release of Postern on all "
+				"hosts",
+				job->rank + n);
 		memcpy(value + length, text, CARD_SHORT);
 		length += CARD_SHORT;
 	}

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include <base/remedy.h>
 #include <job/job.h>
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -38,7 +39,8 @@ static bool pair_add(struct pair **list, const char *key, const char *value)
 		free(pair->value);
 		free(pair);
 	}
-	return job_wrong(&job, "there is no memory for the value of %s", key);
+	return job_wrong(
+		&job, "there is no memory for the value of %s: %s", key, remedy_for_memory());
 }
 
 static bool pair_put(const char *key, const char *value)
@@ -51,7 +53,10 @@ static bool pair_find(const struct pair *pair, const char *key, char *value, siz
 	while (pair && strcmp(pair->key, key) != 0)
 		pair = pair->next;
 	if (!pair || strlen(pair->value) >= size)
-		return job_wrong(&job, "there is no value of %zu bytes for the key %s", size, key);
+		return job_wrong(&job,
+			"the key %s has no value that fits into %zu bytes: put it before the "
+			"barrier that precedes this call, or give a larger buffer",
+			key, size);
 	strcpy(value, pair->value);
 	return true;
 }
