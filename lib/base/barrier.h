@@ -36,6 +36,6 @@ static inline void barrier_light(void)
 		atomic_thread_fence(memory_order_seq_cst);
 }
 
-void barrier_heavy(void);
+void barrier_heavy(void) CORE_API(barrier_heavy);
 
 #endif

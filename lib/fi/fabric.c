@@ -18,7 +18,7 @@
 
 /* --- what is open, in the order of opening */
 
-static _Atomic uint32_t opened_lock;
+static pthread_mutex_t opened_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct link opened_list = LIST_INITIAL(opened_list);
 
 /* name: NULL: it has none. Returns NULL without memory. */
@@ -36,16 +36,16 @@ static struct opened *opened_make(struct fid *fid, const char *name)
 
 static void opened_add(struct opened *opened)
 {
-	lock_take(&opened_lock);
+	pthread_mutex_lock(&opened_lock);
 	list_append(&opened_list, &opened->link);
-	lock_give(&opened_lock);
+	pthread_mutex_unlock(&opened_lock);
 }
 
 static void opened_remove(struct opened *opened)
 {
-	lock_take(&opened_lock);
+	pthread_mutex_lock(&opened_lock);
 	link_remove(&opened->link);
-	lock_give(&opened_lock);
+	pthread_mutex_unlock(&opened_lock);
 	free(opened);
 }
 
@@ -53,12 +53,12 @@ void *opened_find(size_t class, const char *name, const void *wanted)
 {
 	struct fid *found = NULL;
 
-	lock_take(&opened_lock);
+	pthread_mutex_lock(&opened_lock);
 	list_each (const struct opened, opened, &opened_list, link)
 		if (!found && opened->fid->fclass == class && strcmp(opened->name, name) == 0 &&
 			(!wanted || wanted == opened->fid))
 			found = opened->fid;
-	lock_give(&opened_lock);
+	pthread_mutex_unlock(&opened_lock);
 	return found;
 }
 
@@ -305,13 +305,14 @@ void domain_rouse(struct domain *domain)
 
 void domains_forget(void)
 {
-	atomic_store(&opened_lock, LOCK_FREE);
+	opened_lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
 	list_each (const struct opened, opened, &opened_list, link) {
 		struct domain *domain = object_of(opened->fid, struct domain);
 
 		if (opened->fid->fclass != FI_CLASS_DOMAIN)
 			continue;
-		atomic_store(&domain->lock, LOCK_FREE);
+		domain->lock = (struct lock){0};
+		lock_start(&domain->lock);
 		list_each (struct endpoint, endpoint, &domain->endpoints, link)
 			endpoint->sleepers = 0;
 	}
@@ -413,6 +414,7 @@ int domain_open(
 	domain->fabric = object_of(fabric, struct fabric);
 	domain->automatic = info->domain_attr->data_progress == FI_PROGRESS_AUTO ||
 			    info->domain_attr->control_progress == FI_PROGRESS_AUTO;
+	lock_start(&domain->lock);
 	domain->locked = threading != FI_THREAD_DOMAIN || domain->automatic;
 	domain->basic = info->domain_attr->mr_mode == FI_MR_BASIC;
 	list_init(&domain->endpoints);

@@ -138,9 +138,9 @@ struct domain {
 	struct fabric *fabric;
 	unsigned device;   /* number in PTL_IFACE_NAME */
 	uint8_t kind;      /* ADDRESS_... */
-	uint32_t locality; /* as in an address */
 	bool locked;       /* F4 */
-	_Atomic uint32_t lock;
+	uint32_t locality; /* as in an address */
+	struct lock lock;
 	uint32_t uses;
 	struct link endpoints; /* that are enabled */
 	/* regions: by a hash of their keys */

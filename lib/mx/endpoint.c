@@ -327,6 +327,7 @@ static mx_return_t endpoint_open(struct mx_endpoint *endpoint, bool tries, const
 	hostname_announce(endpoint->interface, endpoint->board);
 	atomic_fetch_add(&endpoint->generation, 1);
 	if (sessions_open(endpoint)) {
+		lock_start(&endpoint->lock);
 		atomic_store(&endpoint->open, true);
 		return MX_SUCCESS;
 	}

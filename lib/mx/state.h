@@ -128,7 +128,7 @@ struct mx_endpoint {
 	uint32_t slot; /* in the table, from 1 */
 	_Atomic uint32_t generation;
 	_Atomic uint32_t changes; /* X5 */
-	_Atomic uint32_t lock;    /* base/lock.h */
+	struct lock lock;
 	mx_error_handler_t handler;
 	uint32_t board, id, filter, number; /* number: of the session */
 	struct process self;
