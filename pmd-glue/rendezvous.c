@@ -70,8 +70,8 @@ struct rendezvous {
 	unsigned connection_count;
 	struct half_open half_open[HALF_OPEN_MAX]; /* the oldest first */
 	struct rendezvous_connection *connections[CONNECTIONS_MAX];
-	/* Of the connections, again: a child made by fork() while the owner was at work must not
-	 * follow pointers. */
+	/* Of the connections, again, each + 1; 0: none. A child made by fork() while the owner was
+	 * at work must not follow pointers. */
 	int sockets[CONNECTIONS_MAX];
 };
 
@@ -117,7 +117,8 @@ static void rendezvous_in_child(void)
 		for (unsigned n = 0; n < HALF_OPEN_MAX; n++)
 			close_and_forget(&rendezvous->half_open[n].socket);
 		for (unsigned n = 0; n < CONNECTIONS_MAX; n++)
-			close_and_forget(&rendezvous->sockets[n]);
+			if (rendezvous->sockets[n] != 0)
+				close(rendezvous->sockets[n] - 1);
 	}
 	opened = NULL;
 	pthread_mutex_unlock(&rendezvous_lock);
@@ -298,7 +299,7 @@ static void connection_hang_up(
 	struct rendezvous *rendezvous, struct rendezvous_connection *connection)
 {
 	socket_close(rendezvous, &connection->socket);
-	rendezvous->sockets[connection->slot] = -1;
+	rendezvous->sockets[connection->slot] = 0;
 }
 
 static void connection_end(struct rendezvous *rendezvous, struct rendezvous_connection *connection)
@@ -360,7 +361,7 @@ static bool connection_join(
 		return false;
 	socket_close(rendezvous, &connection->socket);
 	connection->socket = socket;
-	rendezvous->sockets[connection->slot] = socket;
+	rendezvous->sockets[connection->slot] = socket + 1;
 	return true;
 }
 
@@ -373,9 +374,9 @@ void rendezvous_drop(struct rendezvous *rendezvous, struct rendezvous_connection
 		link_remove(&connection->listed);
 	page_unmap(connection);
 	rendezvous->connections[connection->slot] = last;
-	rendezvous->sockets[connection->slot] = last->socket;
+	rendezvous->sockets[connection->slot] = last->socket + 1;
 	last->slot = connection->slot;
-	rendezvous->sockets[--rendezvous->connection_count] = -1;
+	rendezvous->sockets[--rendezvous->connection_count] = 0;
 	free(connection);
 }
 
@@ -806,8 +807,6 @@ static struct rendezvous *rendezvous_make(const struct rendezvous_options *optio
 	list_init(&rendezvous->news);
 	for (unsigned n = 0; n < HALF_OPEN_MAX; n++)
 		rendezvous->half_open[n].socket = -1;
-	for (unsigned n = 0; n < CONNECTIONS_MAX; n++)
-		rendezvous->sockets[n] = -1;
 	/* H5: this process may be a sender. */
 	rendezvous->cheap =
 		syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED, 0, 0) == 0;
