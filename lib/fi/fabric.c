@@ -338,8 +338,13 @@ static void *domain_run(void *argument)
 static int domain_close(struct fid *fid)
 {
 	struct domain *domain = object_of(fid, struct domain);
+	bool busy;
 
-	if (domain->uses != 0)
+	/* A thread that has just closed the last object has to give the lock back first. */
+	domain_enter(domain);
+	busy = domain->uses != 0;
+	domain_leave(domain);
+	if (busy)
 		return -FI_EBUSY;
 	atomic_store(&domain->stop, 1);
 	futex_wake(&domain->stop, 1);
