@@ -68,7 +68,8 @@ enum command_kind {
 	COMMAND_REGION_RELEASE,
 	/* answered: OK. The Portal is claimed; other: its queue, or 0; position: POSITION_DISABLED:
 	 * it begins so, POSITION_STRANGERS: every process may send to it, and none by its
-	 * rank; update: it refuses messages rather than lose one, or an event */
+	 * rank; update: it refuses messages rather than lose one, or an event; most: beyond so many
+	 * events in the queue, 0: as many as that is for */
 	COMMAND_PORTAL_OPEN,
 	COMMAND_PORTAL_CLOSE,  /* answered: OK, GONE, NOT_EMPTY, PENDING */
 	COMMAND_PORTAL_ENABLE, /* answered: OK, GONE */
@@ -218,7 +219,7 @@ struct command {
 			uint32_t index; /* the entry, region or queue itself */
 			uint32_t generation;
 			uint32_t portal; /* ENTRY_ATTACH */
-			uint32_t reserved;
+			uint32_t most;   /* PORTAL_OPEN */
 			/* ENTRY_INSERT: handle of the current entry. REGION_UPDATE: handle of the
 			 * test queue, 0: none */
 			uint64_t other;

@@ -54,10 +54,15 @@ void portals_exhaust(struct space *space, const struct queue *queue)
 static enum answer portal_open(struct space *space, const struct command *command)
 {
 	uint32_t index = command->object.index;
+	struct queue *queue = queue_named(space->segment, command->object.other);
+	uint64_t most = queue ? queue->refuse_at : 0;
 
+	if (command->object.most != 0 && command->object.most < most)
+		most = command->object.most;
 	space->portals[index] = (struct tier_portal){
 		.queue = command->object.other,
-		.logs = queue_named(space->segment, command->object.other),
+		.logs = queue,
+		.most = most,
 		.controlled = command->update,
 		.strangers = command->position == POSITION_STRANGERS,
 	};

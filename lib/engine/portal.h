@@ -3,8 +3,9 @@
  * What of them only the poll core uses is struct tier_portal; their states are in the segment.
  *
  * T5. A Portal that is controlled accepts a message only if the events that it will make have
- *     places in the queue (queue.incoming counts those that are kept). One that cannot be accepted
- *     disables the Portal; so does an event that cannot be refused and finds `refuse_at` others.
+ *     places in the queue (queue.incoming counts those that are kept), or in the part of it that
+ *     the Portal may fill. One that cannot be accepted disables the Portal; so does an event that
+ *     cannot be refused and finds `refuse_at` others.
  *     Then DISABLED is logged, when messages accepted before have ended.
  */
 #ifndef ENGINE_PORTAL_H

@@ -173,7 +173,7 @@ static inline enum tier_verdict entry_judge(struct space *space, const struct fi
 }
 
 /* T5 */
-static __attribute__((noinline)) bool portal_has_places(const struct space *space,
+static __attribute__((noinline)) bool portal_has_places(const struct space *space, uint32_t portal,
 	const struct region *region, const struct attachment *attachment, uint64_t length)
 {
 	const struct placement placement = {.length = length};
@@ -181,7 +181,8 @@ static __attribute__((noinline)) bool portal_has_places(const struct space *spac
 	uint64_t places =
 		1 + (entry_ends(region, attachment, &placement) ? entry_places(space, region) : 0);
 
-	return !queue || queue_used(queue) + queue->incoming + places <= queue->refuse_at;
+	return !queue ||
+	       queue_used(queue) + queue->incoming + places <= space->portals[portal].most;
 }
 
 /* A request that no entry takes, or that there is no place for. Returns true if that disables its
@@ -292,8 +293,8 @@ static ALWAYS_INLINE enum tier_verdict tiers_find(struct space *space, struct pr
 		return verdict;
 	header_left = unexpected_has_room(space, find->attachment, find->process);
 	if (space->portals[header->portal].controlled &&
-		!(header_left && portal_has_places(space, find->region, find->attachment,
-					 find->placement.length)))
+		!(header_left && portal_has_places(space, header->portal, find->region,
+					 find->attachment, find->placement.length)))
 		return request_drop(space, from, header) ? TIER_REFUSED : TIER_DROPPED;
 	if (!header_left) {
 		space_count(space, dropped_no_header);

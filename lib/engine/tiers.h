@@ -21,6 +21,7 @@
 struct tier_portal {
 	uint64_t queue;     /* handle, 0: none */
 	struct queue *logs; /* what it names */
+	uint64_t most;      /* T5: events in the queue, when it is controlled */
 	uint32_t pending;   /* messages in progress */
 	bool controlled;    /* it is disabled rather than that anything is lost */
 	bool strangers;    /* of a space with ranks: every process may send, and none by its rank */

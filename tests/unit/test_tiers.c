@@ -84,17 +84,44 @@ static void portal__that_is_disabled_refuses_and_waits_for_what_it_has_accepted(
 	assert_int_equal(portal(target, COMMAND_PORTAL_CLOSE), ANSWER_GONE);
 }
 
-/* A Portal that is controlled, with a queue of its own for 4 events; what was open is closed. */
-static uint64_t control(struct fake_target *target)
+/* A Portal that is controlled, with a queue of its own for 4 events, of which it may fill `most`;
+ * 0: all. What was open is closed. */
+static uint64_t control_part(struct fake_target *target, uint32_t most)
 {
 	uint64_t queue = rig_queue(target->space, 4);
 	struct command open = {.kind = COMMAND_PORTAL_OPEN, .update = 1};
 
+	open.object.most = most;
 	assert_int_equal(portal(target, COMMAND_PORTAL_CLOSE), ANSWER_OK);
 	atomic_store(&segment_portal(target->space->segment, 0)->state, PORTAL_CLAIMED);
 	open.object.other = queue;
 	assert_int_equal(rig_ask(target->space, &open), ANSWER_OK);
 	return target->queue = queue;
+}
+
+static uint64_t control(struct fake_target *target)
+{
+	return control_part(target, 0);
+}
+
+/* T5. The rest of the queue is for what cannot be refused. */
+static void control__of_a_part_of_a_queue_fills_no_more(void **state)
+{
+	struct fake_target *target = *state;
+	struct message_header header = request(MESSAGE_STORE, 8);
+	uint64_t queue = control_part(target, 2);
+
+	append(target, (struct rig_tier){.ignore = UINT64_MAX, .options = BOTH});
+	for (int i = 0; i < 2; i++) {
+		arrive(&header);
+		expect_answer(MESSAGE_STORED, TIER_OK, 0, 8, 0);
+	}
+	arrive(&header);
+	expect_answer(MESSAGE_STORED, TIER_REFUSED, 0, 0, 0);
+	for (int i = 0; i < 2; i++)
+		rig_news(target->space, queue, TIER_PUT);
+	rig_news(target->space, queue, TIER_DISABLED);
+	rig_no_event(target->space, queue);
 }
 
 /* T5 */
@@ -828,6 +855,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		test(refusal__tells_why_and_leaves_no_trace),
 		test(portal__that_is_disabled_refuses_and_waits_for_what_it_has_accepted),
+		test(control__of_a_part_of_a_queue_fills_no_more),
 		test(control__refuses_what_finds_no_entry_or_no_place_and_says_so_once),
 		test(control__keeps_places_for_the_ends_of_what_it_has_accepted),
 		test(control__is_lost_when_events_that_cannot_be_refused_fill_the_queue),
