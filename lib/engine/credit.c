@@ -64,10 +64,12 @@ static void word_send(struct space *space, uint32_t rank, unsigned kind, uint64_
 	notice_send_late(space->engine, space->map[rank], &word);
 }
 
-/* The last operation is not for a word: the message that led to it may have to be answered. */
-static bool word_has_operation(struct engine *engine)
+/* The last operation is not for a word: the message that led to it may have to be answered. Nor are
+ * those of other ranks: this one may make words due and take none. */
+static bool word_has_operation(const struct space *space, uint32_t rank)
 {
-	return operation_reserve(engine, 2);
+	return operation_granted(space->engine, space->map[rank]) &&
+	       operation_reserve(space->engine, 2);
 }
 
 /* C5. Returns false if it cannot leave now. */
@@ -77,7 +79,7 @@ static bool word_can_leave(struct space *space, uint32_t rank, unsigned kind)
 
 	if (!rank_is_known(space, rank))
 		return false;
-	if (word_has_operation(space->engine))
+	if (word_has_operation(space, rank))
 		return true;
 	sharer->owes |= 1u << kind;
 	if (!link_listed(&sharer->owing)) {
@@ -393,9 +395,11 @@ void credit_resume(struct engine *engine)
 		if (!space || space->kept_share == 0)
 			continue;
 		list_each (struct sharer, sharer, &space->owing, owing) {
-			if (!word_has_operation(engine))
-				return;
-			words_resume(space, (uint32_t)(sharer - space->sharers));
+			const uint32_t rank = (uint32_t)(sharer - space->sharers);
+
+			/* One that is not known any more is owed nothing. */
+			if (!rank_is_known(space, rank) || word_has_operation(space, rank))
+				words_resume(space, rank);
 		}
 	}
 }

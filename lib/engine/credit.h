@@ -23,8 +23,9 @@
  *     share smaller looks at the count then. So one of them sees what the other has done, and a
  *     program that finds its share used up takes its count back. A share is left at one more than
  *     is in use: a sender is not stopped by messages that were taken, but too few to be told.
- * C5. A word that finds no operation is owed. The poll core sends it as soon as an operation is
- *     free, with the numbers that are true at that time. So no rank waits for a word in vain.
+ * C5. A word that finds no operation, or whose rank has its share of them, is owed. The poll core
+ *     sends it as soon as there is one for it, with the numbers that are true at that time. So no
+ *     rank waits for a word in vain, and one that takes none leaves operations for others.
  * C6. Nothing here is of an earlier use of a rank: words with an earlier name are refused, and both
  *     ends begin again (share_reset()).
  */

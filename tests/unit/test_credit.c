@@ -379,6 +379,25 @@ static void words__that_are_owed_are_sent_as_long_as_they_are_true(void **state)
 	assert_int_equal(ends->credits[1].share, 5);
 }
 
+/* C5. A rank asks for its share all the time, and takes no word: operations are left for others. */
+static void words__to_a_rank_that_takes_none_leave_operations_for_others(void **state)
+{
+	struct ends *ends = *state;
+
+	fake_share_spent(map[1]);
+	operations_leave(ends, 10);
+	for (unsigned i = 0; i < 10; i++) {
+		hear(ends, 1, WORD_TAKE, 1);
+		hear(ends, 0, WORD_TAKE, 1);
+		expect_word(ends, 0, WORD_GIVEN, 1);
+	}
+	expect_silence(ends);
+	fake_share_spent((struct process){.nid = 0});
+	expect_word(ends, 1, WORD_GIVEN, 1);
+	expect_silence(ends);
+	operations_leave(ends, ALL);
+}
+
 /* C5. A rank sends until others are asked for memory. What it is answered needs the operation. */
 static void answer__to_a_message_has_the_last_operation(void **state)
 {
@@ -691,6 +710,7 @@ int main(void)
 		TEST(share__of_a_rank_begins_again),
 		TEST(messages__that_were_taken_are_told_with_a_smaller_share),
 		TEST(words__for_which_there_is_no_operation_are_sent_later),
+		TEST(words__to_a_rank_that_takes_none_leave_operations_for_others),
 		TEST(words__that_are_owed_are_sent_as_long_as_they_are_true),
 		TEST(answer__to_a_message_has_the_last_operation),
 		TEST(share__goes_as_far_as_what_is_in_use_and_then_further),
