@@ -159,9 +159,7 @@ bool messages_cancel(struct messages *messages, struct transfer *message)
 	return taken_back;
 }
 
-/* The sender of a message hears that nobody needs its data: a fetch of nothing, whose end is
- * nobody's. */
-static void fetch_nothing(struct messages *messages, const struct transfer *message)
+void fetch_nothing(struct messages *messages, const struct transfer *message)
 {
 	struct move move = {
 		.portal = PORTAL_SIDE,

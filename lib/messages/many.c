@@ -10,6 +10,7 @@
 #include <messages/state.h>
 
 #include <stdlib.h>
+#include <string.h>
 
 #define MANY_LOG                                                                                   \
 	(TIER_BIT(TIER_PUT) | TIER_BIT_FAILED(TIER_PUT) | TIER_BIT(TIER_PUT_KEPT) |                \
@@ -61,26 +62,59 @@ static struct transfer part_make(const struct transfer *receive, uint64_t place,
 		.length = room};
 }
 
-/* The poll core has placed one. */
-static void part_placed(
-	struct messages *messages, struct transfer *receive, const struct news *news)
+static void part_match(struct messages *messages, struct transfer *part, const struct news *news)
 {
 	const struct outcome outcome = {.peer = news->peer,
 		.bits = news->bits,
 		.value = news->value,
 		.requested = news->requested,
 		.offset = news->offset};
+
+	receive_matched(messages, part, &outcome);
+}
+
+static void part_tell(struct messages *messages, struct transfer *receive, struct transfer *part,
+	enum tier_verdict verdict)
+{
+	if (verdict != TIER_OK) {
+		part->length = 0;
+		part->result = TRANSFER_FAILED;
+		peer_lose(messages, part->peer, verdict);
+	}
+	messages->options.part(messages->options.owner, receive, part);
+}
+
+/* The poll core has placed one. */
+static void part_placed(
+	struct messages *messages, struct transfer *receive, const struct news *news)
+{
 	struct transfer part = part_make(receive, news->start, news->moved);
 
-	receive_matched(messages, &part, &outcome);
+	part_match(messages, &part, news);
 	if (VALUE_IS_UNANSWERED(part.value))
 		credit_count(messages, part.peer);
-	if (news->verdict != TIER_OK) {
-		part.length = 0;
-		part.result = TRANSFER_FAILED;
-		peer_lose(messages, part.peer, news->verdict);
+	part_tell(messages, receive, &part, news->verdict);
+}
+
+/* One had been kept, and there is no memory to fetch with: without data that is here it is cut, and
+ * its sender hears of it as if there had been no room. */
+static void part_cut(struct messages *messages, struct transfer *receive, struct transfer *part,
+	const struct news *news)
+{
+	const bool here = news->moved == news->requested;
+
+	part_match(messages, part, news);
+	credit_count(messages, part->peer);
+	if (!here) {
+		part->length = 0;
+		part->result = TRANSFER_CUT;
+	} else if (part->length > 0) {
+		memcpy(part->buffer, (const void *)(uintptr_t)news->start, part->length);
 	}
-	messages->options.part(messages->options.owner, receive, &part);
+	if (news->verdict == TIER_OK && (!here || part->value & VALUE_SYNCHRONOUS) &&
+		!messages->peers[part->peer].failed)
+		fetch_nothing(messages, part);
+	part_tell(messages, receive, part, news->verdict);
 }
 
 /* N1. One had been kept. */
@@ -88,18 +122,19 @@ static void part_kept(struct messages *messages, struct transfer *receive, const
 {
 	struct many *many = receive->many;
 	const uint64_t left = receive->length - many->used;
+	struct transfer transfer =
+		part_make(receive, (uintptr_t)receive->buffer + many->used, left);
 	struct part *part = malloc(sizeof(*part));
 
-	if (!part) {
-		credit_count(messages, news->peer);
-		peer_lose(messages, news->peer, TIER_UNDELIVERABLE);
-		return;
-	}
-	part->transfer = part_make(receive, (uintptr_t)receive->buffer + many->used, left);
-	part->receive = receive;
-	list_append(&messages->fetched, &part->link);
 	many->used +=
 		offset_step(many->unit, news->requested < left ? news->requested : left, left);
+	if (!part) {
+		part_cut(messages, receive, &transfer, news);
+		return;
+	}
+	part->transfer = transfer;
+	part->receive = receive;
+	list_append(&messages->fetched, &part->link);
 	many->fetching++;
 	messages->posted++; /* as receive_finish() takes it */
 	receive_kept(messages, &part->transfer, news);

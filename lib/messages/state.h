@@ -382,6 +382,9 @@ void receive_matched(
 /* The same of receives that fetch, or are to. */
 bool receives_ended(const struct messages *messages, uint32_t peer);
 void receive_start(struct messages *messages, struct transfer *message);
+/* The sender of a message hears that nobody needs its data: a fetch of nothing, whose end is
+ * nobody's. */
+void fetch_nothing(struct messages *messages, const struct transfer *message);
 /* Fetches so many bytes of what a message's sender has. */
 void fetch_post(struct messages *messages, struct transfer *message, uint64_t length);
 void receives_resume(struct messages *messages);

@@ -8,6 +8,16 @@ static uint64_t part_lengths[PARTS];
 static bool part_here[PARTS];
 static unsigned parts_here, parts_cut;
 
+static bool memory_ends; /* there is none for what fetches a part */
+
+void *__real_malloc(size_t size);
+void *__wrap_malloc(size_t size);
+
+void *__wrap_malloc(size_t size)
+{
+	return memory_ends && size == sizeof(struct part) ? NULL : __real_malloc(size);
+}
+
 /* A buffer, and where the last message that was placed in it ends. */
 struct shared {
 	struct letter letter; /* first */
@@ -142,11 +152,60 @@ static void random_messages_share_buffers_without_blocks(void **state)
 	teardown(state);
 }
 
+static bool two_are_here(void *context)
+{
+	(void)context;
+	return parts_here == 2;
+}
+
+/* Its sender is not lost, and other messages are as they were sent. */
+static void a_message_that_no_memory_is_there_to_fetch_is_cut(void **state)
+{
+	enum { COUNT = 3 };
+	static const uint64_t lengths[COUNT] = {COPIED_MAX, COPIED_MAX + 1, EAGER};
+	static struct shared shared;
+	static struct letter out[COUNT];
+	static char data[COUNT][EAGER];
+
+	ends_open(0, 1 << 16);
+	part_taken = parts_take;
+	parts_here = parts_cut = 0;
+	for (unsigned n = 0; n < COUNT; n++) {
+		part_lengths[n] = lengths[n];
+		part_here[n] = false;
+		part_fill(data[n], lengths[n], n);
+	}
+	for (unsigned n = 0; n < COUNT; n++) {
+		send_as(&out[n], 0, 1,
+			&(struct send_wish){.class = 1,
+				.bits = 7,
+				.buffer = data[n],
+				.length = lengths[n],
+				.data = n,
+				.marked = true,
+				.synchronous = n != 0});
+		settle(nothing_flies, ends[0]);
+		if (n != 1)
+			continue;
+		memory_ends = true;
+		shared_post(&shared);
+		settle(two_are_here, NULL);
+		memory_ends = false;
+	}
+	for (unsigned n = 0; n < COUNT; n++)
+		letter_settle(&out[n]);
+	settle(nothing_pends, ends[0]);
+	assert_int_equal(parts_here, COUNT);
+	assert_int_equal(parts_cut, 1);
+	teardown(state);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		CASE(random_messages_share_buffers),
 		CASE_OPEN(random_messages_share_buffers_without_blocks),
+		CASE_OPEN(a_message_that_no_memory_is_there_to_fetch_is_cut),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
