@@ -4,8 +4,8 @@
  *
  * The transport is a provider's name: "postern", "tcp;ofi_rxm", "udp;ofi_rxd", "shm". Small
  * messages are injected where the provider can; receives are posted beforehand, all into one
- * buffer, and posted again as they complete. As in every libfabric program, the program's own calls
- * make the progress.
+ * buffer, and posted again when they have completed and the answer is sent. As in every libfabric
+ * program, the program's own calls make the progress.
  */
 #include <netinet/in.h>
 #include <stdlib.h>
@@ -40,6 +40,8 @@ struct line {
 	uint32_t depth;   /* how many there may be */
 	uint32_t next;    /* send context that is used next; sends complete in order */
 	uint32_t arrived; /* messages not yet returned */
+	uint32_t taken;   /* receives that have completed and are not yet posted again, */
+	void **renewed;   /* by their contexts */
 	char *to_send;
 	char *received;
 	struct fi_context2 *contexts; /* of receives, then of sends */
@@ -62,6 +64,12 @@ static void receive_post(struct line *line, void *context)
 	need(code, "fi_trecv");
 }
 
+static void receives_renew(struct line *line)
+{
+	while (line->taken > 0)
+		receive_post(line, line->renewed[--line->taken]);
+}
+
 /* Takes what has completed; drives the provider. */
 static void progress(struct line *line)
 {
@@ -82,10 +90,11 @@ static void progress(struct line *line)
 			continue;
 		}
 		line->arrived++;
-		receive_post(line, entries[i].op_context);
+		line->renewed[line->taken++] = entries[i].op_context;
 	}
 }
 
+/* As programs do: an answer is sent before the next receive is posted. */
 static void line_send(void *self, bool more)
 {
 	struct line *line = self;
@@ -110,6 +119,7 @@ static void line_send(void *self, bool more)
 		line->sending++;
 		line->next = (line->next + 1) % line->depth;
 	}
+	receives_renew(line);
 }
 
 static uint32_t line_receive(void *self)
@@ -117,6 +127,7 @@ static uint32_t line_receive(void *self)
 	struct line *line = self;
 	uint32_t arrived;
 
+	receives_renew(line);
 	if (line->arrived == 0)
 		progress(line);
 	arrived = line->arrived;
@@ -214,7 +225,9 @@ static void *line_open(const struct rival_end *end)
 	line->to_send = calloc(1, line->out);
 	line->received = calloc(1, line->in);
 	line->contexts = calloc(2 * (size_t)line->depth, sizeof(*line->contexts));
-	if (line->to_send == NULL || line->received == NULL || line->contexts == NULL)
+	line->renewed = calloc(line->depth, sizeof(*line->renewed));
+	if (line->to_send == NULL || line->received == NULL || line->contexts == NULL ||
+		line->renewed == NULL)
 		rival_complain("there is no memory for messages of %u bytes.", end->request->size);
 	endpoint_open(line, info);
 	fi_freeinfo(info);
