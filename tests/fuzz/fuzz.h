@@ -18,6 +18,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t size_max, unsigned seed);
 size_t LLVMFuzzerMutate(uint8_t *data, size_t size, size_t size_max);
 
+/* Targets whose inputs are frames count those that are accepted. A corpus without any is that of an
+ * earlier version of the wire's format, and tests nothing. */
+extern __attribute__((weak)) unsigned fuzz_accepted;
+
 /* A promise that the code under test has to keep; stays in release builds. */
 #define fuzz_assert(condition)                                                                     \
 	do {                                                                                       \

@@ -13,6 +13,8 @@
 #define CLAIM_BYTES 24u /* nid, pid, uid, life, address, VLAN */
 #define VLAN_MASK   0xfffu
 
+unsigned fuzz_accepted;
+
 int LLVMFuzzerInitialize(int *argc, char ***argv)
 {
 	(void)argc;
@@ -72,6 +74,7 @@ static void attest_check(const uint8_t *frame, uint32_t length, struct switch_id
 
 	fuzz_assert(verdict < SWITCH_VERDICTS);
 	if (verdict == SWITCH_FINE) {
+		fuzz_accepted++;
 		fuzz_assert(frame_decode(frame + at, length - at, &view) == FRAME_OK);
 		fuzz_assert(
 			memcmp(frame + FRAME_ADDRESS_BYTES, who.address, FRAME_ADDRESS_BYTES) == 0);

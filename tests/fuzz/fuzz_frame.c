@@ -7,6 +7,8 @@
 
 #include "fuzz.h"
 
+unsigned fuzz_accepted;
+
 int LLVMFuzzerInitialize(int *argc, char ***argv)
 {
 	(void)argc;
@@ -83,6 +85,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	bytes = malloc(size);
 	memcpy(bytes, data, size);
 	if (frame_decode(bytes + at, (uint32_t)size - at, &frame) == FRAME_OK) {
+		fuzz_accepted++;
 		fuzz_assert(frame.header->length <= size - at);
 		records_check(&frame);
 		frame_again(bytes + at);

@@ -59,6 +59,7 @@ int main(int argc, char **argv)
 	LLVMFuzzerTestOneInput(NULL, 0);
 	for (int i = 1; i < argc; i++)
 		path_replay(argv[i]);
+	fuzz_assert(!&fuzz_accepted || fuzz_accepted > 0 || replayed < 2);
 	printf("%u inputs replayed\n", replayed);
 	return 0;
 }
