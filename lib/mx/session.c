@@ -359,7 +359,8 @@ static void sessions_review(struct mx_endpoint *endpoint)
 	if (endpoint->session_count < SESSIONS_MAX / 4 * 3)
 		return;
 	for (uint32_t i = 0; i < REVIEWED && asks != 0; i++) {
-		uint32_t session = ++endpoint->reviewed % SESSIONS_MAX;
+		/* behind these are sessions of an earlier life */
+		uint32_t session = ++endpoint->reviewed % endpoint->session_count;
 
 		if (session == 0 || endpoint->sessions[session].state != SESSION_OPEN ||
 			session_is_idle(endpoint, session))
