@@ -312,26 +312,6 @@ static void message__without_memory_leaves_the_receive_alone(void **state)
 	operations->made = made;
 }
 
-/* C6. A process that was sent nothing refuses all the time: the queue keeps its places for others'
- * events. */
-static void refusals__fill_a_part_of_the_queue(void **state)
-{
-	enum { COUNT = 16, PART = COUNT / 8 };
-	struct mailbox *mailbox = *state;
-	const struct process stranger = {.nid = 77, .pid = 7};
-	const struct message_header refusal = {.kind = MESSAGE_STORED,
-		.space = (uint8_t)mailbox->space->space,
-		.detail = TIER_DROPPED,
-		.cookie = 70};
-
-	for (unsigned i = 0; i < COUNT; i++)
-		fake_deliver(stranger, &refusal, NULL, 0);
-	for (unsigned i = 0; i < PART; i++)
-		rig_news(mailbox->space, mailbox->queue, TIER_ACK);
-	rig_no_event(mailbox->space, mailbox->queue);
-	assert_int_equal(rig_counter(mailbox->space, refusals_late), COUNT - PART);
-}
-
 /* C7. */
 static void load__without_memory_for_its_answer_is_refused_until_there_is_some(void **state)
 {
@@ -515,7 +495,6 @@ int main(void)
 		TEST(message__in_pieces_ends_when_all_of_it_is_here),
 		TEST(message__of_others_leaves_the_receive_alone),
 		TEST(message__without_memory_leaves_the_receive_alone),
-		TEST(refusals__fill_a_part_of_the_queue),
 		TEST(load__without_memory_for_its_answer_is_refused_until_there_is_some),
 		TEST(receive__in_a_space_without_two_sided_messages_is_nothing),
 		TEST(letter__is_a_copy_that_wants_no_answer),

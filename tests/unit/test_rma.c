@@ -333,7 +333,7 @@ static void refusal__of_a_store_without_an_answer_is_an_event_of_no_user(void **
 	/* A process that refuses without end takes no place from what must be told. */
 	for (unsigned i = 0; i < 100; i++)
 		arrive(&refusal);
-	for (unsigned i = 0; i < 16; i++)
+	for (unsigned i = 0; i < 16 / 8; i++)
 		rig_news(caller->space, caller->queue, TIER_ACK);
 	rig_no_event(caller->space, caller->queue);
 	assert_int_equal(rig_counter(caller->space, events_lost), 0);
