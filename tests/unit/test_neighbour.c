@@ -100,6 +100,30 @@ static void send__to_a_host_that_is_not_there_asks_less_and_less(void **state)
 	network_destroy(network);
 }
 
+/* A host was not there for long. The first question for it after a pause is lost, and the next one
+ * follows soon. */
+static void send__after_a_pause_asks_as_at_first(void **state)
+{
+	struct network *network = network_make(2);
+	uint64_t begin;
+
+	(void)state;
+	network_pass(network, MILLISECOND);
+	network->nodes[1].cut = true;
+	network->nodes[1].lost_ok = true;
+	network_send(network, 0, 1, 8);
+	assert_true(network_run(network, 20 * SECOND));
+	network_pass(network, 2 * SECOND);
+	begin = network->now;
+	network_send(network, 0, 1, 8);
+	network_pass(network, 100 * MICROSECOND);
+	network->nodes[1].cut = false;
+	assert_true(network_run(network, SECOND));
+	assert_int_equal(network->nodes[0].done, 1);
+	assert_true(network->now - begin < 100 * MILLISECOND);
+	network_destroy(network);
+}
+
 static uint8_t copy_bytes[FRAME_SIZE];
 
 /* One frame of node 0's is marked, and the first frame that says so is lost. */
@@ -433,6 +457,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(send__asks_the_link_once_and_the_process_once),
 		cmocka_unit_test(send__to_a_host_that_is_not_there_asks_less_and_less),
+		cmocka_unit_test(send__after_a_pause_asks_as_at_first),
 		cmocka_unit_test(marks__are_told_though_the_first_frame_that_tells_is_lost),
 		cmocka_unit_test(gateway__is_asked_for_once_for_all_nodes_beyond),
 		cmocka_unit_test(gateway__carries_large_messages_both_ways),
