@@ -68,8 +68,8 @@ enum command_kind {
 	COMMAND_REGION_RELEASE,
 	/* answered: OK. The Portal is claimed; other: its queue, or 0; position: POSITION_DISABLED:
 	 * it begins so, POSITION_STRANGERS: every process may send to it, and none by its
-	 * rank; update: it refuses messages rather than lose one, or an event; most: beyond so many
-	 * events in the queue, 0: as many as that is for */
+	 * rank; update: it refuses messages rather than lose one, or an event; most: the Portal's
+	 * part of the queue, in events; 0: all of it */
 	COMMAND_PORTAL_OPEN,
 	COMMAND_PORTAL_CLOSE,  /* answered: OK, GONE, NOT_EMPTY, PENDING */
 	COMMAND_PORTAL_ENABLE, /* answered: OK, GONE */

@@ -22,8 +22,8 @@
  *     one's that its answer goes to. It is pending at both.
  * C6. A refusal of a letter (letters.h) is an ACK without a user, from the process that
  *     refuses, with the cookie that it refuses as its value. Any process can send one, whether it
- *     was sent a letter or not, so refusals fill no more than a part of the queue. What finds no
- *     place there is lost: the next store is refused, too.
+ *     was sent a letter or not, so refusals fill no more than the Portal's part of the queue. What
+ *     finds no place there is lost: the next store is refused, too.
  * C7. A load of two-sided messages is refused while the target's queue has no place for its event.
  *     It is repeated, under another name, until the target answers otherwise, whatever the programs
  *     do meanwhile. It fails when its rank is no longer that of the process, which is also looked
@@ -46,7 +46,6 @@
 #include <engine/unexpected.h>
 
 #define ALWAYS_INLINE inline __attribute__((always_inline))
-#define REFUSALS      8 /* C6: they have this part of a queue */
 
 /* Does its request bring data? */
 static bool rma_stores(const struct operation *operation)
@@ -516,7 +515,7 @@ static void rma_refused(
 	const struct tier_portal *portal = &space->portals[header->portal];
 	struct queue *queue = queue_alive(portal->logs, portal->queue);
 
-	if (queue && queue_used(queue) + queue->incoming < queue->refuse_at / REFUSALS)
+	if (queue && queue_used(queue) + queue->incoming < portal->most)
 		tier_log(space, queue, &news, &account);
 	else
 		space_count(space, refusals_late);

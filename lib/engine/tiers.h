@@ -21,9 +21,11 @@
 struct tier_portal {
 	uint64_t queue;     /* handle, 0: none */
 	struct queue *logs; /* what it names */
-	uint64_t most;      /* T5: events in the queue, when it is controlled */
-	uint32_t pending;   /* messages in progress */
-	bool controlled;    /* it is disabled rather than that anything is lost */
+	/* events in the queue, beyond which a Portal that is controlled accepts nothing (T5), and
+	 * refusals of letters are lost (rma.c, C6) */
+	uint64_t most;
+	uint32_t pending;  /* messages in progress */
+	bool controlled;   /* it is disabled rather than that anything is lost */
 	bool strangers;    /* of a space with ranks: every process may send, and none by its rank */
 	bool owes;         /* DISABLED, when nothing is pending */
 	struct link turns; /* U7: ranks that a message can be fetched from, the next one first */

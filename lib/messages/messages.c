@@ -13,9 +13,9 @@
 #include <engine/statistics.h>
 #include <wire/message.h>
 
-#define EVENTS      60000 /* M6: of what this process does, and of these parts what others do: */
-#define ASKED       (EVENTS / 4) /* peers' fetches and words, */
-#define GREETED     (EVENTS / 8) /* greetings; and refusals (engine/rma.c, C6) */
+#define EVENTS      60000        /* M6; what others do fills only a part: */
+#define ASKED       (EVENTS / 4) /* peers' fetches and words */
+#define UNASKED     (EVENTS / 8) /* greetings, and refusals of letters, which anybody can send */
 #define EVENT_BYTES (UINT64_C(32) << 20)
 #define BESIDE_MAX  2 /* queues of others that a thread sleeps at */
 
@@ -730,12 +730,13 @@ void messages_lower(struct messages *messages)
 
 /* --- opening and closing */
 
-/* most: it is controlled, and what comes to it fills no more of the queue; 0: it is not. */
-static bool portal_make(struct messages *messages, unsigned index, uint32_t most, bool strangers)
+/* most: the Portal's part of the queue, in events. */
+static bool portal_make(
+	struct messages *messages, unsigned index, uint32_t most, bool controlled, bool strangers)
 {
 	struct portal *portal = segment_portal(messages->visit.segment, index);
 	struct command command = {.kind = COMMAND_PORTAL_OPEN,
-		.update = most != 0,
+		.update = controlled,
 		.position = strangers ? POSITION_STRANGERS : 0};
 
 	atomic_store_explicit(&portal->state, PORTAL_CLAIMED, memory_order_relaxed);
@@ -767,14 +768,14 @@ static bool heard_make(struct messages *messages, unsigned portal, uint64_t bits
 static bool greetings_make(struct messages *messages)
 {
 	return messages->options.peers ||
-	       (portal_make(messages, PORTAL_GREETINGS, GREETED, true) &&
+	       (portal_make(messages, PORTAL_GREETINGS, UNASKED, true, true) &&
 		       heard_make(messages, PORTAL_GREETINGS, 0, UINT64_MAX, &messages->greeted));
 }
 
 /* Where messages of a class are matched. */
 static bool class_make(struct messages *messages, unsigned class)
 {
-	return portal_make(messages, class_portal(class), 0, false) &&
+	return portal_make(messages, class_portal(class), UNASKED, false, false) &&
 	       last_entry_make(messages, class_portal(class), 1, REGION_PUT);
 }
 
@@ -791,7 +792,8 @@ static enum answer space_furnish(struct messages *messages)
 	if (!region_make(messages, NULL, &messages->region, &messages->generation) ||
 		!map_tell(messages, messages->options.peers,
 			messages->options.peers ? messages->options.count : 0, false) ||
-		!portal_make(messages, PORTAL_SIDE, ASKED, false) || !class_make(messages, 0) ||
+		!portal_make(messages, PORTAL_SIDE, ASKED, true, false) ||
+		!class_make(messages, 0) ||
 		(messages->options.classes > 1 && !class_make(messages, 1)) ||
 		!heard_make(messages, PORTAL_SIDE, BITS_TOLD, 0, &messages->told) ||
 		!greetings_make(messages) ||

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* test_forged.c - a peer sends what the library would not, and harms only its own messages.
  * Covers: lib/messages/inbound.c, lib/messages/outbound.c, lib/messages/peers.c. */
+#include <engine/tiers.h>
+
 #include "message_rig.h"
 
 static void forge_word(uint64_t kind, uint64_t word)
@@ -274,6 +276,20 @@ static void a_peer_that_answers_nothing_leaves_room_for_messages_to_others(void 
 		unsetenv("TEST_FAULT");
 }
 
+/* M6. The rest of the queue is for what this process does. */
+static void what_others_send_fills_a_part_of_the_queue(void **state)
+{
+	const struct space *space = interfaces[0].engine->spaces[1];
+	const unsigned open[] = {PORTAL_SIDE, PORTAL_MATCH};
+
+	(void)state;
+	for (unsigned i = 0; i < sizeof(open) / sizeof(open[0]); i++) {
+		const struct tier_portal *portal = &space->portals[open[i]];
+
+		assert_in_range(portal->most, 1, portal->logs->refuse_at / 4);
+	}
+}
+
 /* M5. What a peer sends that minds no share is refused beyond it, and others go on as before. */
 static void a_peer_may_flood(void **state)
 {
@@ -330,6 +346,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		CASE_OPEN(a_peer_that_grants_more_than_there_can_be_grants_nothing),
 		CASE(a_receive_of_what_was_withdrawn_ends),
+		CASE(what_others_send_fills_a_part_of_the_queue),
 		CASE(a_peer_that_forges_words_and_fetches_harms_only_its_own_messages),
 		CASE(a_peer_that_sends_anything_harms_nobody_else),
 		CASE(a_peer_that_sends_atomics_uses_nothing_up),

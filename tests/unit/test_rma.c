@@ -5,6 +5,7 @@
 #include <base/handle.h>
 #include <engine/amo.h>
 #include <engine/outcome.h>
+#include <engine/tiers.h>
 
 #include "fake_transport.h"
 #include "rig.h"
@@ -330,10 +331,11 @@ static void refusal__of_a_store_without_an_answer_is_an_event_of_no_user(void **
 	assert_int_equal(news.verdict, TIER_DROPPED);
 	assert_int_equal(news.nid, RIG_PEER.nid);
 	assert_int_equal(news.value, 77);
-	/* A process that refuses without end takes no place from what must be told. */
+	/* A process that refuses without end fills the Portal's part of the queue, and no more. */
+	caller->rig->engine->opened[caller->space->space]->portals[0].most = 2;
 	for (unsigned i = 0; i < 100; i++)
 		arrive(&refusal);
-	for (unsigned i = 0; i < 16 / 8; i++)
+	for (unsigned i = 0; i < 2; i++)
 		rig_news(caller->space, caller->queue, TIER_ACK);
 	rig_no_event(caller->space, caller->queue);
 	assert_int_equal(rig_counter(caller->space, events_lost), 0);
