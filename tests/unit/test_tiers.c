@@ -104,23 +104,30 @@ static uint64_t control(struct fake_target *target)
 	return control_part(target, 0);
 }
 
-/* T5. The rest of the queue is for what cannot be refused. */
-static void control__of_a_part_of_a_queue_fills_no_more(void **state)
+/* So many messages are accepted, and the next one disables the Portal. */
+static void fill(struct fake_target *target, uint64_t queue, unsigned count)
 {
-	struct fake_target *target = *state;
 	struct message_header header = request(MESSAGE_STORE, 8);
-	uint64_t queue = control_part(target, 2);
 
-	append(target, (struct rig_tier){.ignore = UINT64_MAX, .options = BOTH});
-	for (int i = 0; i < 2; i++) {
+	for (unsigned i = 0; i < count; i++) {
 		arrive(&header);
 		expect_answer(MESSAGE_STORED, TIER_OK, 0, 8, 0);
 	}
 	arrive(&header);
 	expect_answer(MESSAGE_STORED, TIER_REFUSED, 0, 0, 0);
-	for (int i = 0; i < 2; i++)
+	for (unsigned i = 0; i < count; i++)
 		rig_news(target->space, queue, TIER_PUT);
 	rig_news(target->space, queue, TIER_DISABLED);
+}
+
+/* T5. The rest of the queue is for what cannot be refused. */
+static void control__of_a_part_of_a_queue_fills_no_more(void **state)
+{
+	struct fake_target *target = *state;
+	uint64_t queue = control_part(target, 2);
+
+	append(target, (struct rig_tier){.ignore = UINT64_MAX, .options = BOTH});
+	fill(target, queue, 2);
 	rig_no_event(target->space, queue);
 }
 
@@ -140,15 +147,7 @@ static void control__refuses_what_finds_no_entry_or_no_place_and_says_so_once(vo
 	assert_int_equal(rig_counter(target->space, dropped_disabled), 2);
 	append(target, (struct rig_tier){.ignore = UINT64_MAX, .options = BOTH});
 	assert_int_equal(portal(target, COMMAND_PORTAL_ENABLE), ANSWER_OK);
-	for (int i = 0; i < 4; i++) {
-		arrive(&header);
-		expect_answer(MESSAGE_STORED, TIER_OK, 0, 8, 0);
-	}
-	arrive(&header);
-	expect_answer(MESSAGE_STORED, TIER_REFUSED, 0, 0, 0);
-	for (int i = 0; i < 4; i++)
-		rig_news(target->space, queue, TIER_PUT);
-	rig_news(target->space, queue, TIER_DISABLED);
+	fill(target, queue, 4);
 	arrive(&header); /* nobody has enabled it */
 	expect_answer(MESSAGE_STORED, TIER_REFUSED, 0, 0, 0);
 	rig_no_event(target->space, queue);
