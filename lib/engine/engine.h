@@ -58,8 +58,9 @@ struct space_options {
 	 * space closes. */
 	uint32_t ranks, kept_share;
 	_Atomic uint32_t *shares;
-	/* two_sided, with shares: what is sent to each rank (credit.h), so many bytes from one
-	 * rank's to the next. NULL: nothing is counted, and answers alone tell of shares. */
+	/* two_sided, with shares: the count of what is sent to rank 0 (credit.h). That of each
+	 * further rank lies credit_step bytes behind the one before. NULL: nothing is counted, and
+	 * answers alone tell of shares. */
 	struct credit *credits;
 	size_t credit_step;
 	/* two_sided: what this process's messages to each rank bring as their cookie, or RANK_NONE.

@@ -36,7 +36,7 @@ static size_t page_end(size_t size)
 }
 
 /* Where two tables meet that are used from index 0 on, one downwards and one upwards: the first
- * objects of both lie on one page. */
+ * objects of both lie on one page, a third of it for the table that grows downwards. */
 static size_t layout_meet(size_t *end, size_t down, size_t up)
 {
 	size_t meet = page_end(*end + down) + 4096 / 3 / CACHE_LINE * CACHE_LINE;

@@ -16,7 +16,7 @@ static bool receive_post(struct messages *messages, struct transfer *message)
 
 	if (message->many)
 		return many_post(messages, message);
-	/* Fetches for what is shown, taken or one of many count beyond it. */
+	/* A fetch for another kind of message is counted here, too, and may exceed the limit. */
 	if (messages->posted >= RECEIVES_MAX)
 		return false;
 	command = (struct command){.kind = COMMAND_RECEIVE,

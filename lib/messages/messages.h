@@ -44,10 +44,10 @@
  *     SENDS_MAX, messages of receives for many (M11) by PARTS_MAX, and the Portal that peers fetch
  *     from refuses rather than fill more than a quarter of the queue. So what others send leaves
  *     room for what this process has begun; greetings fill less. The poll core repeats a fetch that
- *     is refused, whatever the programs do meanwhile. One of what is not there is answered with no
- *     bytes, by an entry behind all others, and disables nothing. A peer has at most as many sends
- *     under way as are left for others. The same holds for longer sends that have begun, kept or
- *     not, and for messages of several pieces that move: further ones wait.
+ *     is refused, whatever the programs do meanwhile. A fetch of a message that is not there is
+ *     answered with no bytes, by an entry behind all others, and disables nothing. A peer has at
+ *     most as many sends under way as are left for others. The same holds for longer sends that
+ *     have begun, kept or not, and for messages of several pieces that move: further ones wait.
  * M7. done() is called once for each message that was not cancelled, and the message is the
  *     caller's again.
  *
@@ -391,12 +391,12 @@ void messages_lower(struct messages *messages);
 /* Does what there is to do. Returns how much that was: events, and whether messages have arrived
  * since the last call, kept or not. */
 unsigned messages_progress(struct messages *messages);
-/* Handles the events that are here. Drives no interface, so any thread may call it. */
-void messages_hear(struct messages *messages);
 /* The same until look(context) returns true, for at most timeout ns; look NULL: until there was
  * something to do. Returns false on timeout. */
 bool messages_wait(
 	struct messages *messages, bool (*look)(void *context), void *context, uint64_t timeout);
+/* Handles the events that are here. Drives no interface, so any thread may call it. */
+void messages_hear(struct messages *messages);
 /* Are there events for messages_progress()? Without the lock, too. */
 bool messages_has_news(const struct messages *messages);
 /* Does messages_progress() have to be called soon, whatever happens? A fetch waits for a region. */

@@ -16,9 +16,9 @@
 /* how old it is asked for again when something contradicts it */
 #define VERIFY_AGE       (1 * SECOND)
 #define ASK_FIRST_WAIT   (1 * MILLISECOND)
-#define ASK_LAST_DOUBLES 10 /* so a question a second at last, */
-/* unless nobody has asked for so long */
-#define ASK_FORGOTTEN (ASK_FIRST_WAIT << ASK_LAST_DOUBLES)
+#define ASK_LAST_DOUBLES 10 /* so a question a second at last */
+/* After a pause of more than the longest wait questions begin anew. */
+#define ASK_PAUSE (ASK_FIRST_WAIT << ASK_LAST_DOUBLES)
 
 struct neighbour {
 	uint32_t address; /* IPv4; 0: nobody */
@@ -114,7 +114,7 @@ void neighbour_ask(struct transport *transport, uint32_t address, struct process
 		return;
 	if (!neighbour)
 		neighbour = neighbour_make(transport, address);
-	if (transport->now - neighbour->used > ASK_FORGOTTEN)
+	if (transport->now - neighbour->used > ASK_PAUSE)
 		neighbour->asks = 0;
 	neighbour->wanted = wanted;
 	neighbour->used = transport->now;
