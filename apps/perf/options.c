@@ -63,16 +63,14 @@ static const struct option_row {
 		"how many of the list's entries ignore match bits, spread evenly: a number or all "
 		"(default 0)"},
 	{'P', OF_CLIENT, "peers", "LIST",
-		"send messages to this many servers in turn; without --peer the servers are in "
-		"this "
+		"send messages to this many servers in turn; without --peer they are in this "
 		"process"},
 	{'m', OF_CLIENT, "pairs", "LIST",
 		"the number of pairs that measure at once, each with its own thread and "
 		"interfaces; with --peer, interface N measures against the Nth server"},
 	{'f', OF_CLIENT, "faults", "LIST",
-		"repeat the measurement with each of these network faults, separated by "
-		"semicolons, "
-		"such as \"none;drop=0.01,on=both\"; each is written as in PTL_FAULT"},
+		"repeat the measurement with each of these network faults, separated by ;: "
+		"\"none;drop=0.01,on=both\"; each is written as in PTL_FAULT"},
 	{'n', OF_CLIENT, "iterations", "N",
 		"messages of each trial (default: as many as --time allows)"},
 	{'t', OF_CLIENT, "time", "SECONDS", "time of each trial (default 0.5)"},
@@ -82,9 +80,8 @@ static const struct option_row {
 		"divide each trial into N runs, and print the median of a rate, and the lowest and "
 		"highest run of each figure (default 1, 5 with --raw)"},
 	{'r', OF_CLIENT, "raw", NULL,
-		"also measure bare frames, without Portals, on the same port and cores, in turns "
-		"with "
-		"Portals, and print the ratio"},
+		"also measure bare frames, without Portals, in turns with Portals on the same "
+		"port and cores, and print the ratio"},
 	{'C', ANY_SIDE, "cores", "LIST",
 		"CPUs, such as 0,1: first that of the application's thread, then that of the "
 		"polling thread of each interface"},
@@ -116,9 +113,8 @@ static const char help_before[] =
 	"       postern-perf --card [OPTION...]\n"
 	"\n"
 	"Measures how fast Portals messages go from one process to another. Without --server and\n"
-	"--peer both ends are in this process, in one thread, on two interfaces that are "
-	"connected\n"
-	"in memory.\n"
+	"--peer both ends are in this process, in one thread, on two interfaces connected in\n"
+	"memory.\n"
 	"\n"
 	"Measures; the default is latency, rate and bandwidth:\n"
 	"  latency        half the round trip of a put that is answered by a put\n"
@@ -149,11 +145,10 @@ static const char help_before[] =
 	"  kept-latency       time to receive one of several unexpected messages that have\n"
 	"                     arrived (--depth: how many others)\n"
 	"With --library fi latency, rate and bandwidth, of tagged messages of libfabric. Messages\n"
-	"of up to 4096 bytes are sent by fi_tinject(). Also get-latency, get-rate and "
-	"get-bandwidth\n"
-	"by fi_read(), put-latency and put-bandwidth by fi_write(), and fetch-latency by\n"
-	"fi_fetch_atomic(); each is measured until it completes. libfabric must be able to load\n"
-	"Postern's provider: see fi_postern(7).\n"
+	"of up to 4096 bytes are sent by fi_tinject(). Also get-latency, get-rate and\n"
+	"get-bandwidth by fi_read(), put-latency and put-bandwidth by fi_write(), and\n"
+	"fetch-latency by fi_fetch_atomic(); each is measured until it completes. libfabric must\n"
+	"be able to load Postern's provider: see fi_postern(7).\n"
 	"With --library gasnet the two ends are the ranks of a job, which a launcher starts; both "
 	"have\n"
 	"the same options, rank 0 measures, and PTL_FAULT takes the place of --faults:\n"
