@@ -8,9 +8,10 @@
  *     (light)                        barrier_heavy()
  *     looks at waiters               looks at held
  *
- * The owner looks at waiters when the lock may be held by another already: the lock's memory stays
- * until the call returns. Where barrier_light() is a fence, waiters has LOCK_FENCES, so that an
- * owner needs no look at barrier_cheap.
+ * The owner looks at waiters when the lock may be held by another thread already, and may wake a
+ * thread that does not wait for it. So the memory of a lock is never freed: it may become another
+ * lock, and is not set to zero before. Where barrier_light() is a fence, waiters has LOCK_FENCES,
+ * so that an owner needs no look at barrier_cheap.
  */
 #ifndef BASE_LOCK_H
 #define BASE_LOCK_H

@@ -293,6 +293,40 @@ int eq_open(
 
 /* --- domains */
 
+/* Closed ones, under opened_lock, to be used again. Their memory stays, for a thread that has
+ * closed the last object of one, or has woken the thread that closes it, may yet look at its lock.
+ */
+static struct domain *domains_closed;
+
+/* Zero but for its lock. NULL: no memory. */
+static struct domain *domain_take(void)
+{
+	struct domain *domain;
+
+	pthread_mutex_lock(&opened_lock);
+	domain = domains_closed;
+	if (domain)
+		domains_closed = domain->next;
+	pthread_mutex_unlock(&opened_lock);
+	if (!domain) {
+		domain = calloc(1, sizeof(*domain));
+		if (domain)
+			lock_start(&domain->lock);
+		return domain;
+	}
+	memset(domain, 0, offsetof(struct domain, lock));
+	return domain;
+}
+
+/* No thread has its lock. */
+static void domain_give(struct domain *domain)
+{
+	pthread_mutex_lock(&opened_lock);
+	domain->next = domains_closed;
+	domains_closed = domain;
+	pthread_mutex_unlock(&opened_lock);
+}
+
 void domain_rouse(struct domain *domain)
 {
 	domain->roused = false;
@@ -354,7 +388,7 @@ static int domain_close(struct fid *fid)
 		atomic_fetch_sub(&domain->eq->uses, 1);
 	atomic_fetch_sub(&domain->fabric->uses, 1);
 	opened_remove(domain->opened);
-	free(domain);
+	domain_give(domain);
 	return 0;
 }
 
@@ -405,11 +439,11 @@ int domain_open(
 	if (!info || !info->domain_attr)
 		return -FI_EINVAL;
 	threading = info->domain_attr->threading;
-	domain = calloc(1, sizeof(*domain));
+	domain = domain_take();
 	if (!domain)
 		return -FI_ENOMEM;
 	if (!info_device(info->domain_attr->name, &domain->device, &domain->kind)) {
-		free(domain);
+		domain_give(domain);
 		return -FI_EINVAL;
 	}
 	domain->locality = locality_of(domain, info->domain_attr->name);
@@ -419,7 +453,6 @@ int domain_open(
 	domain->fabric = object_of(fabric, struct fabric);
 	domain->automatic = info->domain_attr->data_progress == FI_PROGRESS_AUTO ||
 			    info->domain_attr->control_progress == FI_PROGRESS_AUTO;
-	lock_start(&domain->lock);
 	domain->locked = threading != FI_THREAD_DOMAIN || domain->automatic;
 	domain->basic = info->domain_attr->mr_mode == FI_MR_BASIC;
 	list_init(&domain->endpoints);
@@ -427,12 +460,12 @@ int domain_open(
 	regions_init(domain);
 	domain->opened = opened_make(&domain->fid.fid, info->domain_attr->name);
 	if (!domain->opened) {
-		free(domain);
+		domain_give(domain);
 		return -FI_ENOMEM;
 	}
 	if (domain->automatic && pthread_create(&domain->thread, NULL, domain_run, domain) != 0) {
 		free(domain->opened);
-		free(domain);
+		domain_give(domain);
 		return -FI_EAGAIN;
 	}
 	opened_add(domain->opened);

@@ -138,9 +138,7 @@ struct domain {
 	struct fabric *fabric;
 	unsigned device;   /* number in PTL_IFACE_NAME */
 	uint8_t kind;      /* ADDRESS_... */
-	bool locked;       /* F4 */
 	uint32_t locality; /* as in an address */
-	struct lock lock;
 	uint32_t uses;
 	struct link endpoints; /* that are enabled */
 	/* regions: by a hash of their keys */
@@ -149,11 +147,15 @@ struct domain {
 	struct link counters; /* that regions are bound to */
 	bool basic;    /* FI_MR_BASIC: the provider chooses keys, and offsets are addresses */
 	struct eq *eq; /* of registrations; NULL: none */
-	bool roused;   /* threads that sleep at endpoints are woken when it is given */
 	/* FI_PROGRESS_AUTO */
 	bool automatic;
 	pthread_t thread;
 	_Atomic uint32_t stop;
+	struct domain *next; /* closed */
+	bool roused;         /* threads that sleep at endpoints are woken when the lock is given */
+	bool locked;         /* F4 */
+	/* last: it stays as it is when another domain gets the memory */
+	struct lock lock;
 };
 
 /* NULL: there is none. */

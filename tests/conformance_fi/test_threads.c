@@ -220,6 +220,40 @@ static void *opens_alone(void *unused)
 	return NULL;
 }
 
+static void *closes_counter(void *counter)
+{
+	assert_ok(fi_close(counter));
+	return NULL;
+}
+
+/* A thread closes the last object of a domain, and another one the domain, as soon as it can. */
+static void a_domain_can_be_closed_before_the_last_call_on_it_returns(void **state)
+{
+	struct fi_info *hints = hints_make(&(struct wish){0});
+	struct fi_info *offer = offer_of(hints);
+	struct fid_fabric *own;
+
+	(void)state;
+	assert_non_null(offer);
+	assert_ok(fi_fabric(offer->fabric_attr, &own, NULL));
+	for (unsigned i = 0; i < ROUNDS; i++) {
+		struct fid_domain *other;
+		struct fid_cntr *counter;
+		pthread_t thread;
+		int result;
+
+		assert_ok(fi_domain(own, offer, &other, NULL));
+		assert_ok(fi_cntr_open(other, NULL, &counter, NULL));
+		assert_ok(pthread_create(&thread, NULL, closes_counter, counter));
+		while ((result = fi_close(&other->fid)) != 0)
+			assert_int_equal(result, -FI_EBUSY);
+		assert_ok(pthread_join(thread, NULL));
+	}
+	assert_ok(fi_close(&own->fid));
+	fi_freeinfo(offer);
+	fi_freeinfo(hints);
+}
+
 /* While others are opened, the operations of an endpoint are all there. */
 static void an_endpoint_can_be_used_while_others_open(void **state)
 {
@@ -327,6 +361,7 @@ static void each_operation_ends_once(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_domain_can_be_closed_before_the_last_call_on_it_returns),
 		cmocka_unit_test(an_endpoint_can_be_used_while_others_open),
 		cmocka_unit_test(a_child_closes_what_other_threads_use),
 		cmocka_unit_test(each_operation_ends_once),
