@@ -6,6 +6,7 @@
 
 #include <base/pages.h>
 #include <engine/credit.h>
+#include <engine/delivery.h>
 #include <engine/fetch.h>
 #include <engine/outcome.h>
 #include <engine/portal.h>
@@ -91,9 +92,7 @@ bool letters_post(struct space *space, const struct command *command)
 		.outcome = outcome,
 		.start = command->position == RECEIVE_VECTOR ? 0 : command->receive.start,
 		.length = command->receive.length,
-		.vector = command->position == RECEIVE_VECTOR
-				  ? (const struct map_vector *)(uintptr_t)command->receive.start
-				  : NULL,
+		.vector = receive_vector(command),
 	};
 	outcome->slot = slot;
 	entry = match_entry(&space->entries, slot_entry(space, slot));
@@ -118,19 +117,6 @@ enum answer letters_withdraw(struct space *space, const struct command *command)
 }
 
 /* --- letters */
-
-/* The end of a receive, or of letters to a peer. */
-static inline void letter_end(
-	struct space *space, uint32_t portal, struct outcome *outcome, enum tier_verdict verdict)
-{
-	const struct tier_portal *state = &space->portals[portal];
-	struct queue *queue = queue_alive(state->logs, state->queue);
-
-	if (!queue || space->closing)
-		return;
-	outcome->verdict = (uint8_t)verdict;
-	outcome_publish(space, queue, outcome);
-}
 
 void letters_send(struct space *space, const struct command *command, const void *data)
 {
@@ -167,7 +153,7 @@ void letter_lose(struct operation *operation, enum transport_fail why)
 	if (atomic_load_explicit(&dispatch->told, memory_order_acquire))
 		return;
 	atomic_store_explicit(&dispatch->told, true, memory_order_relaxed);
-	letter_end(space,
+	outcome_end(space,
 		(uint32_t)word_read(
 			operation->message.header, offsetof(struct message_header, portal)),
 		&dispatch->lost, sent_verdict(space, why));
@@ -181,10 +167,13 @@ struct meeting {
 	struct process process; /* the rank of its sender */
 };
 
-/* The receive that a message is for. Returns false if there is none, and its space's tiers decide.
- * A message that is not from a rank has none: the tiers refuse such a message as well, before they
- * look for an entry. */
-LETTERS_INLINE bool letter_meet(struct space *space, struct process from,
+/* MEET_ENTRY: its space's tiers decide. MEET_NOTHING: they do, and no entry of the first one takes
+ * it. */
+enum meet { MEET_RECEIVE, MEET_ENTRY, MEET_NOTHING };
+
+/* What a message is for. A message that is not from a rank is for no receive: the tiers refuse such
+ * a message, before they look for an entry. */
+LETTERS_INLINE enum meet letter_meet(struct space *space, struct process from,
 	const struct message_header *header, struct meeting *meeting)
 {
 	struct match_key key = {.bits = header->match_bits};
@@ -194,14 +183,16 @@ LETTERS_INLINE bool letter_meet(struct space *space, struct process from,
 		atomic_load_explicit(&segment_portal(space->segment, header->portal)->state,
 			memory_order_relaxed) != PORTAL_ENABLED ||
 		!tier_process(space, from, header, &meeting->process))
-		return false;
+		return MEET_ENTRY;
 	key.nid = meeting->process.nid;
 	key.pid = meeting->process.pid;
 	entry = match_first(&space->entries, portal_list(space, header->portal, 0), &key);
-	if (entry == MATCH_NONE || entry < space->segment->limits.entries)
-		return false;
+	if (entry == MATCH_NONE)
+		return MEET_NOTHING;
+	if (entry < space->segment->limits.entries)
+		return MEET_ENTRY;
 	meeting->slot = entry - space->segment->limits.entries;
-	return true;
+	return MEET_RECEIVE;
 }
 
 /* May it have the receive that it has met? `operation`: it needs one. A refusal has been counted
@@ -242,6 +233,7 @@ static inline void outcome_fill(
 	outcome->value = header->value;
 	outcome->requested = header->requested;
 	outcome->offset = header->offset;
+	outcome->tier = 0;
 }
 
 /* Tells a sender that asked for it. */
@@ -277,7 +269,7 @@ LETTERS_INLINE void letter_take(struct space *space, struct process from,
 	verdict = map_copy_in(&memory, 0, data, memory.length) ? TIER_OK : TIER_FAULT;
 	PROBE(place, from.nid, from.pid, map_place(&memory, 0), memory.length);
 	outcome_fill(outcome, meeting->process.nid, header);
-	letter_end(space, header->portal, outcome, verdict);
+	outcome_end(space, header->portal, outcome, verdict);
 	if (header->operation != 0) {
 		const struct account account = {.nid = meeting->process.nid,
 			.moved = memory.length,
@@ -287,18 +279,44 @@ LETTERS_INLINE void letter_take(struct space *space, struct process from,
 	}
 }
 
+/* U6. A letter that no entry of the first tier takes is kept with its data, wherever the second tier
+ * keeps messages. Returns false if the tiers are to say what becomes of it. */
+LETTERS_INLINE bool letter_keep(struct space *space, struct process from,
+	const struct message_header *header, struct process process, const void *data)
+{
+	const struct match_list *list = portal_list(space, header->portal, 1);
+	struct account account;
+
+	if (header->detail != MESSAGE_REFUSALS || header->operation != 0 ||
+		header->requested > COPIED_MAX || header->uid != space->uid || list->length == 0 ||
+		!header_has_room(space, process))
+		return false;
+	PROBE(match, from.nid, from.pid, header->portal, header->match_bits, header->requested,
+		(int)list->tail);
+	space_count(space, puts_received);
+	account_from(&account, process, header);
+	account.offset = header->offset;
+	account.value = header->value;
+	unexpected_copy(space, &account, data);
+	return true;
+}
+
 void letters_store(struct space *space, struct process from, const struct message_header *header,
 	const void *data)
 {
 	struct meeting meeting;
+	const enum meet meet = letter_meet(space, from, header, &meeting);
 
-	if (!letter_meet(space, from, header, &meeting)) {
-		if (header->portal != FETCH_PORTAL || header->match_bits != BITS_TOLD ||
-			!credit_word(space, from, header))
-			tiers_store(space, from, header, data);
-	} else if (letter_admit(space, from, header, header->operation != 0)) {
-		letter_take(space, from, header, &meeting, data);
+	if (meet == MEET_RECEIVE) {
+		if (letter_admit(space, from, header, header->operation != 0))
+			letter_take(space, from, header, &meeting, data);
+		return;
 	}
+	if (meet == MEET_NOTHING && letter_keep(space, from, header, meeting.process, data))
+		return;
+	if (header->portal != FETCH_PORTAL || header->match_bits != BITS_TOLD ||
+		!credit_word(space, from, header))
+		tiers_store(space, from, header, data);
 }
 
 void letters_store_begin(struct space *space, struct process from,
@@ -308,7 +326,7 @@ void letters_store_begin(struct space *space, struct process from,
 	struct meeting meeting;
 	struct map memory;
 
-	if (!letter_meet(space, from, header, &meeting)) {
+	if (letter_meet(space, from, header, &meeting) != MEET_RECEIVE) {
 		tiers_store_begin(space, from, header, record, inbound);
 		return;
 	}
@@ -353,7 +371,7 @@ void letters_stored(struct engine *engine, struct operation *operation, enum tra
 
 	tiers_arriving(space, account.nid, -1);
 	space->portals[account.portal].pending--;
-	letter_end(space, account.portal, operation->receive, verdict);
+	outcome_end(space, account.portal, operation->receive, verdict);
 	portal_settle(space, account.portal);
 	/* Freed first, so that the answer certainly has an operation: perhaps this one. */
 	operation_free(engine, operation);

@@ -18,6 +18,7 @@
 #include <engine/credit.h>
 #include <engine/queue.h>
 #include <engine/state.h>
+#include <engine/tiers.h>
 
 /* An outcome that has been written comes into the list. */
 static inline void outcome_publish(
@@ -45,6 +46,19 @@ static inline void outcome_answered(
 	outcome->moved = rma->moved;
 	outcome->offset = rma->offset;
 	credit_answered(space, outcome);
+	outcome_publish(space, queue, outcome);
+}
+
+/* The end of a receive, or of letters to a peer. */
+static inline void outcome_end(
+	struct space *space, uint32_t portal, struct outcome *outcome, enum tier_verdict verdict)
+{
+	const struct tier_portal *state = &space->portals[portal];
+	struct queue *queue = queue_alive(state->logs, state->queue);
+
+	if (!queue || space->closing)
+		return;
+	outcome->verdict = (uint8_t)verdict;
 	outcome_publish(space, queue, outcome);
 }
 

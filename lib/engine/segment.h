@@ -395,7 +395,8 @@ enum { WATCH_NONE, WATCH_RAISED, WATCH_LOWERING, WATCH_ARMED };
 /* What became of a message, in memory of the program's: outcome.h. */
 struct outcome {
 	uint8_t kind; /* the program's */
-	uint8_t verdict, tier;
+	uint8_t verdict;
+	uint8_t tier;  /* that has taken it; of a receive 1: the message had been kept */
 	uint32_t peer; /* rank */
 	uint32_t slot; /* of a receive that is posted (letters.h); the poll core's */
 	uint64_t bits, value, requested, moved, offset;

@@ -522,7 +522,7 @@ static ALWAYS_INLINE void store_take(struct space *space, struct process from,
 	verdict = account_verdict(&account, map_copy_in(&memory, 0, data, find->placement.length));
 	PROBE(place, from.nid, from.pid, start, find->placement.length);
 	if (store_is_copied(space, header, find))
-		unexpected_copy(space, region, &account, data, start);
+		unexpected_copy(space, &account, data);
 	else
 		unexpected_keep(
 			space, region, find->attachment, TIER_PUT, verdict, &account, start, false);

@@ -10,13 +10,17 @@
 #include <engine/credit.h>
 #include <engine/rma.h>
 #include <engine/fetch.h>
+#include <engine/outcome.h>
 #include <engine/portal.h>
 #include <engine/tier_entry.h>
 
 enum header_state { HEADER_HERE, HEADER_ARRIVING, HEADER_CLAIMED, HEADER_LENT };
 
-/* What takes headers: an entry, or a search, as far as events and counters want to know. */
+/* What takes headers: a receive, or an entry or a search, as far as events and counters want to
+ * know. */
 struct taker {
+	struct outcome *receive; /* NULL: the rest is of an entry or a search */
+	struct map memory;       /* the receive's */
 	uint64_t user;
 	struct event_counter *counted; /* alive or not; NULL: none */
 	uint64_t counter;              /* its handle */
@@ -29,11 +33,11 @@ struct taker {
 struct header {
 	struct account account;
 	uint64_t start;     /* where its data lies */
-	uint32_t region;    /* in whose memory */
+	uint32_t region;    /* in whose memory; INDEX_NONE: it is copied */
 	uint8_t state;      /* enum header_state */
 	uint8_t kind;       /* enum tier_event, of the message's own event */
 	uint8_t verdict;    /* enum tier_verdict */
-	bool copied;        /* U6 */
+	bool copied;        /* U6: `start` and `region` mean nothing */
 	struct taker taker; /* CLAIMED */
 	struct link apart;  /* U7: in its source's list; LENT: in space.lent */
 };
@@ -180,64 +184,78 @@ bool header_has_room(struct space *space, struct process process)
 	return table_has_room(space, process);
 }
 
-uint32_t header_keep(struct space *space, struct region *region, enum tier_event kind,
-	enum tier_verdict verdict, const struct account *account, uint64_t start, bool arriving)
+/* A message gets a header, and comes into its list when its state is known. */
+static struct header *header_make(struct space *space, const struct account *account)
 {
-	struct attachment *attachment = attachment_of(space, region);
-	const struct match_key key = {account->match_bits, account->nid, account->pid};
 	uint32_t i;
 
 	unexpected_return(space);
 	i = kept_take(&space->kept);
-	space->headers[i] = (struct header){
-		.account = *account,
-		.start = start,
-		.region = region_number(space, region),
-		.state = arriving ? HEADER_ARRIVING : HEADER_HERE,
-		.kind = (uint8_t)kind,
-		.verdict = (uint8_t)verdict,
-	};
-	attachment->headers++;
+	if (space->kept_share != 0)
+		share_keep(space, account->nid);
+	kept_add(&space->kept, &space->kept_lists[account->portal], i,
+		&(struct match_key){account->match_bits, account->nid, account->pid});
+	space->headers[i].account = *account;
+	space->headers[i].apart.next = NULL;
+	return &space->headers[i];
+}
+
+uint32_t header_keep(struct space *space, struct region *region, enum tier_event kind,
+	enum tier_verdict verdict, const struct account *account, uint64_t start, bool arriving)
+{
+	struct header *header = header_make(space, account);
+
+	header->start = start;
+	header->region = region_number(space, region);
+	header->state = arriving ? HEADER_ARRIVING : HEADER_HERE;
+	header->kind = (uint8_t)kind;
+	header->verdict = (uint8_t)verdict;
+	header->copied = false;
+	attachment_of(space, region)->headers++;
 	if (space->selves && !arriving && account->moved < account->requested &&
 		value_is_copy(account->value)) {
 		struct source *source = source_of(space, account->portal, account->nid);
 
 		if (!source->apart.next)
 			list_init(&source->apart);
-		list_append(&source->apart, &space->headers[i].apart);
+		list_append(&source->apart, &header->apart);
 		source_settle(space, account->portal, account->nid);
 	}
-	if (space->kept_share != 0)
-		share_keep(space, account->nid);
-	kept_add(&space->kept, &space->kept_lists[account->portal], i, &key);
-	return i;
+	return (uint32_t)(header - space->headers);
 }
 
-void unexpected_copy(struct space *space, struct region *region, struct account *account,
-	const void *data, uint64_t start)
+void unexpected_copy(struct space *space, struct account *account, const void *data)
 {
-	uint32_t i;
+	struct header *header;
 
 	account->moved = account->requested;
-	i = header_keep(space, region, TIER_PUT, TIER_OK, account, start, false);
-	space->headers[i].copied = true;
-	memcpy(space->copies[i].data, data, account->requested);
+	header = header_make(space, account);
+	header->start = 0;
+	header->region = INDEX_NONE;
+	header->state = HEADER_HERE;
+	header->kind = TIER_PUT;
+	header->verdict = TIER_OK;
+	header->copied = true;
+	memcpy(space->copies[header - space->headers].data, data, account->requested);
 }
 
 /* A header that is in no list goes, and perhaps the entry whose memory it referred to. */
 static void header_free(struct space *space, uint32_t i)
 {
 	struct header *header = &space->headers[i];
-	struct region *region = segment_region(space->segment, header->region);
+	struct region *region;
 
 	if (link_listed(&header->apart)) {
 		link_remove(&header->apart);
 		source_settle(space, header->account.portal, header->account.nid);
 	}
-	attachment_of(space, region)->headers--;
 	if (space->kept_share != 0)
 		space->kept_of[header->account.nid]--;
 	kept_give(&space->kept, i);
+	if (header->copied)
+		return;
+	region = segment_region(space->segment, header->region);
+	attachment_of(space, region)->headers--;
 	entry_settle(space, region);
 }
 
@@ -290,11 +308,48 @@ void unexpected_return(struct space *space)
 	}
 }
 
+/* U8. A receive gets a message that has ended, with its data if they are here. */
+static enum tier_verdict receive_fill(
+	const struct space *space, uint32_t i, struct outcome *outcome, const struct map *memory)
+{
+	const struct header *header = &space->headers[i];
+	const struct account *account = &header->account;
+	const uint64_t length =
+		account->moved < memory->length ? account->moved : memory->length;
+	const void *data = header->copied ? space->copies[i].data
+					  : (const void *)(uintptr_t)header->start;
+
+	outcome->peer = account->nid;
+	outcome->bits = account->match_bits;
+	outcome->value = account->value;
+	outcome->requested = account->requested;
+	outcome->offset = account->offset;
+	outcome->moved = account->moved;
+	outcome->tier = 1;
+	if (header->verdict != TIER_OK)
+		return header->verdict;
+	return map_copy_in(memory, 0, data, length) ? TIER_OK : TIER_FAULT;
+}
+
+static void receive_tell(
+	struct space *space, uint32_t i, struct outcome *outcome, const struct map *memory)
+{
+	const uint32_t portal = space->headers[i].account.portal;
+	const enum tier_verdict verdict = receive_fill(space, i, outcome, memory);
+
+	header_free(space, i);
+	outcome_end(space, portal, outcome, verdict);
+}
+
 /* U2. Its taker gets a header whose message has ended. */
 static void header_tell(struct space *space, uint32_t i, const struct taker *taker)
 {
 	const struct header *header = &space->headers[i];
 
+	if (taker->receive) {
+		receive_tell(space, i, taker->receive, &taker->memory);
+		return;
+	}
 	if (header->copied && copy_lend(space, i, taker))
 		return;
 	if (!header->copied)
@@ -457,15 +512,21 @@ bool unexpected_give(struct space *space, const struct command *receive)
 		.nid = receive->receive.peer,
 		.pid = MATCH_ANY,
 	};
-	struct wish wish = {
-		.taker = {.user = receive->receive.outcome,
-			.log = TIER_BIT(TIER_PUT_KEPT) | TIER_BIT_FAILED(TIER_PUT_KEPT),
-			.flags = ATTACHMENT_ONCE,
-			.entry = INDEX_NONE},
-		.ask = &ask,
-		.options = REGION_TRUNCATE,
+	const uint32_t i =
+		kept_first(&space->kept, &space->kept_lists[receive->receive.portal], &ask);
+	const struct map_vector *vector = receive_vector(receive);
+	const struct taker taker = {
+		.receive = (struct outcome *)(uintptr_t)receive->receive.outcome,
+		.memory = {.start = vector ? 0 : receive->receive.start,
+			.vector = vector,
+			.length = receive->receive.length},
+		.entry = INDEX_NONE,
 	};
-	return wish_run(space, receive->receive.portal, &wish, true) == WISH_USED_UP;
+
+	if (i == KEPT_NONE)
+		return false;
+	header_take(space, i, &taker);
+	return true;
 }
 
 enum answer unexpected_search(struct space *space, const struct long_command *command)
@@ -628,7 +689,8 @@ void unexpected_forget(struct space *space, uint32_t portal)
 	while (list->length > 0) {
 		uint32_t i = list->head;
 
-		segment_region(space->segment, space->headers[i].region)->log = 0;
+		if (!space->headers[i].copied)
+			segment_region(space->segment, space->headers[i].region)->log = 0;
 		kept_remove(&space->kept, list, i);
 		header_free(space, i);
 	}

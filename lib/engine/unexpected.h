@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* unexpected.h - messages that an entry of the second tier took, kept until an entry of the first
- * tier asks for them. What lists look at is a kept message (match/kept.h); what else is known of it
- * is its header, of the same index. All of it is the poll core's private memory.
+ * tier or a receive asks for them. What lists look at is a kept message (match/kept.h); what else is
+ * known of it is its header, of the same index. All of it is the poll core's private memory.
  *
- *     message                     header         entry of the first tier, or a search
+ *     message                     header         entry of the first tier, receive, or search
  *     begins                      ARRIVING       takes it: CLAIMED
  *     has ended: its own event    HERE           takes it: the event _KEPT, and it is gone
  *                                 CLAIMED: the event _KEPT, and it is gone
@@ -29,12 +29,12 @@
  * U5. A search for what is here passes over a header that is ARRIVING, and over later ones of the
  *     same process. So each process's messages are found in their order, and a process that never
  *     sends the rest of a message holds up its own alone.
- * U6. In a space of two-sided messages a store of up to COPIED_MAX bytes that wants no answer but
- *     refusals is kept with its data, also by an entry that has no memory: each header has a place
- *     for as many. The event of its taker says where they lie in that place, which is lent to the
- *     program, with the header, until it has read them: so nothing is allocated for an event, and
- *     what was lent counts as kept. The program reads before it tells that it has taken the
- *     message, so a sender that keeps to its share always finds a place.
+ * U6. In a space of two-sided messages a letter, a store of up to COPIED_MAX bytes that wants no
+ *     answer but refusals, is kept with its data in its header's place, which has room for as many;
+ *     so it has to do with no entry. The event of its taker says where the data lies. The place is
+ *     lent to the program, with the header, until the program has read it: so nothing is allocated
+ *     for an event, and what was lent counts as kept. The program reads before it tells that it has
+ *     taken the message, so a sender that keeps to its share always finds a place.
  * U7. There, as soon as an entry of the second tier has memory again, the poll core fetches what it
  *     keeps of messages whose copies are at their senders: so a sender's copies are no more than
  *     the memory here refuses, whatever the programs do meanwhile. Ranks take turns, each with its
@@ -44,6 +44,8 @@
  *     refused keeps its place, and is repeated (rma.c, C7). If it fails, the message is HERE again
  *     without its data, its taker finds out why, and nothing more is fetched of a rank that is lost
  *     by that: its messages would only take the memory of others.
+ * U8. A receive (letters.h) that takes a message gets no event. The poll core copies the data that
+ *     is here into the receive's memory, frees the header, and publishes the receive's outcome.
  */
 #ifndef ENGINE_UNEXPECTED_H
 #define ENGINE_UNEXPECTED_H
@@ -84,9 +86,8 @@ static inline uint32_t unexpected_keep(struct space *space, struct region *regio
 	return header_keep(space, region, kind, verdict, account, start, arriving);
 }
 
-/* The same for a store whose data the entry has no memory for (U6). */
-void unexpected_copy(struct space *space, struct region *region, struct account *account,
-	const void *data, uint64_t start);
+/* The same for a letter, with its data (U6): no entry has to do with it. */
+void unexpected_copy(struct space *space, struct account *account, const void *data);
 
 /* U6. What was lent and has been read is free again. */
 void unexpected_return(struct space *space);
@@ -97,6 +98,14 @@ void unexpected_ended(struct space *space, uint32_t header, enum tier_verdict ve
 /* An entry is about to come into the first tier: it takes what it asks for. Returns true if that
  * has used it up. */
 bool unexpected_take(struct space *space, struct region *region, uint32_t portal);
+/* The pieces of the memory of a COMMAND_RECEIVE; NULL: it is one piece. */
+static inline const struct map_vector *receive_vector(const struct command *command)
+{
+	return command->position == RECEIVE_VECTOR
+		       ? (const struct map_vector *)(uintptr_t)command->receive.start
+		       : NULL;
+}
+
 /* The same for a COMMAND_RECEIVE, which takes one. Returns false if none is kept that matches. */
 bool unexpected_give(struct space *space, const struct command *receive);
 enum answer unexpected_search(struct space *space, const struct long_command *command);

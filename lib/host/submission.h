@@ -85,8 +85,9 @@ static inline void submission_append(const struct submission *submission, struct
 		submission_post(submission, append);
 }
 
-/* The same for a COMMAND_RECEIVE to a space of two-sided messages. */
-static inline void submission_receive(const struct submission *submission, struct command *receive)
+/* The same for a COMMAND_RECEIVE to a space of two-sided messages. Returns false if it may wait in
+ * the ring. */
+static inline bool submission_receive(const struct submission *submission, struct command *receive)
 {
 	struct progress *progress = submission->progress;
 	bool done = false;
@@ -97,6 +98,7 @@ static inline void submission_receive(const struct submission *submission, struc
 	}
 	if (!done)
 		submission_post(submission, receive);
+	return done;
 }
 
 /* The same for a COMMAND_LETTER, with its data. */

@@ -14,8 +14,10 @@ static bool receive_post(struct messages *messages, struct transfer *message)
 {
 	struct command command;
 
-	if (message->many)
+	if (message->many) {
+		messages->waits_post = true;
 		return many_post(messages, message);
+	}
 	/* A fetch for another kind of message is counted here, too, and may exceed the limit. */
 	if (messages->posted >= RECEIVES_MAX)
 		return false;
@@ -33,7 +35,8 @@ static bool receive_post(struct messages *messages, struct transfer *message)
 		}};
 	message->posted = true;
 	messages->posted++;
-	submission_receive(&messages->visit.interface->submission, &command);
+	if (!submission_receive(&messages->visit.interface->submission, &command))
+		messages->waits_post = true;
 	return true;
 }
 
@@ -71,9 +74,11 @@ static void receive_catch_up(struct messages *messages)
 {
 	struct command command = {.kind = COMMAND_RANK_ENDED};
 
-	events_run(messages);
-	if (!receive_may_match(messages))
+	if (messages_has_news(messages))
+		events_run(messages);
+	if (!messages->waits_post || !receive_may_match(messages))
 		return;
+	messages->waits_post = false;
 	(void)visit_call(&messages->visit, &command, NULL, NULL);
 	events_run(messages);
 }
@@ -236,17 +241,6 @@ static void receive_fail(
 	receive_finish(messages, message, TRANSFER_FAILED);
 }
 
-void receive_placed(struct messages *messages, struct transfer *message)
-{
-	receive_matched(messages, message, &message->outcome);
-	if (VALUE_IS_UNANSWERED(message->value))
-		credit_count(messages, message->peer);
-	if (message->outcome.verdict == TIER_OK)
-		receive_finish(messages, message, message->result);
-	else
-		receive_fail(messages, message, message->outcome.verdict);
-}
-
 static void fetch_later(struct messages *messages, struct transfer *message)
 {
 	message->due = messages_now() + PAUSE;
@@ -291,6 +285,22 @@ bool receives_ended(const struct messages *messages, uint32_t peer)
 	return messages->peers[peer].fetches == 0 && many_ended(messages, peer);
 }
 
+/* A receive has got a message that was kept, if `here` with its data. */
+static void receive_go_on(
+	struct messages *messages, struct transfer *message, enum tier_verdict verdict, bool here)
+{
+	credit_count(messages, message->peer);
+	if (verdict != TIER_OK) {
+		receive_fail(messages, message, verdict);
+		return;
+	}
+	message->kept = !here;
+	if (here && !(message->value & VALUE_SYNCHRONOUS))
+		receive_finish(messages, message, message->result);
+	else
+		fetch_post(messages, message, here ? 0 : message->length);
+}
+
 void receive_kept(struct messages *messages, struct transfer *message, const struct news *news)
 {
 	const struct outcome outcome = {.peer = news->peer,
@@ -298,25 +308,33 @@ void receive_kept(struct messages *messages, struct transfer *message, const str
 		.value = news->value,
 		.requested = news->requested,
 		.offset = news->offset};
-	bool here;
+	const bool here = news->moved == news->requested;
 
 	receive_matched(messages, message, &outcome);
-	credit_count(messages, message->peer);
-	if (news->verdict != TIER_OK) {
-		receive_fail(messages, message, news->verdict);
-		return;
-	}
-	here = news->moved == news->requested;
-	if (here && message->vector)
+	if (here && news->verdict == TIER_OK && message->vector)
 		(void)map_vector_copy_in(
 			message->vector, 0, (const void *)(uintptr_t)news->start, message->length);
-	else if (here && message->length > 0)
+	else if (here && news->verdict == TIER_OK && message->length > 0)
 		memcpy(message->buffer, (const void *)(uintptr_t)news->start, message->length);
-	message->kept = !here;
-	if (here && !(news->value & VALUE_SYNCHRONOUS))
+	receive_go_on(messages, message, news->verdict, here);
+}
+
+void receive_placed(struct messages *messages, struct transfer *message)
+{
+	const struct outcome *outcome = &message->outcome;
+
+	receive_matched(messages, message, outcome);
+	if (outcome->tier != 0) {
+		receive_go_on(messages, message, outcome->verdict,
+			outcome->moved == outcome->requested);
+		return;
+	}
+	if (VALUE_IS_UNANSWERED(message->value))
+		credit_count(messages, message->peer);
+	if (outcome->verdict == TIER_OK)
 		receive_finish(messages, message, message->result);
 	else
-		fetch_post(messages, message, here ? 0 : message->length);
+		receive_fail(messages, message, outcome->verdict);
 }
 
 void receive_fetched(struct messages *messages, struct transfer *message, const struct news *news)

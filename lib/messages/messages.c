@@ -404,15 +404,6 @@ static void refusal_heard(struct messages *messages, const struct news *news)
 		}
 }
 
-static void receive_heard(
-	struct messages *messages, struct transfer *message, const struct news *news)
-{
-	if (news->event == TIER_PUT_KEPT)
-		receive_kept(messages, message, news);
-	else
-		receive_fetched(messages, message, news);
-}
-
 static void greeting_heard(struct messages *messages, const struct news *news)
 {
 	const struct greeting greeting = {
@@ -449,7 +440,7 @@ static void news_handle(struct messages *messages, const struct news *news)
 		send_fetched(messages, item, news);
 		break;
 	case ITEM_RECEIVE:
-		receive_heard(messages, item, news);
+		receive_fetched(messages, item, news);
 		break;
 	case ITEM_UNEXPECTED:
 		shown_heard(messages, item, news);

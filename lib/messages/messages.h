@@ -9,6 +9,7 @@
  *     receive posted        a receive of the poll core (engine/letters.h), which puts the data into
  *                           the user's buffer, whatever the length and whatever the program does
  *                           meanwhile; a receive for many messages is an entry of the first tier
+ *     none, a letter (M12)  beside its header
  *     none, up to `eager`   a block of the second tier, as long as one has room
  *     none, longer; or no   the second tier's last entry, which has no memory: the header is kept
  *     block has room        here and the data at its sender, until a receive takes the header and
@@ -24,8 +25,8 @@
  *     synchronous. A fetch of no bytes tells the sender of a kept synchronous message that it was
  *     received; a fetch that is made only to show its data says that of itself, and frees nothing.
  * M4. A block is used again when every header that refers to it has been taken (TIER_FREE): by then
- *     its messages have been copied, because their events come before. What the poll core then
- *     fetches into it (unexpected.h, U7) is out of its sender's slot, as if it had come there at
+ *     its messages have been copied, for a receive by the poll core, and else because their events
+ *     come before. What the poll core then fetches into it (unexpected.h, U7) is out of its sender's slot, as if it had come there at
  *     first: so a program that makes no more calls stops nobody as long as there is memory.
  * M5. A sender has at most a share of headers kept at a peer, counting messages whose ACK is not
  *     here yet. The receiver tells how many it has taken after each eighth of the share. What has
@@ -79,7 +80,7 @@
  * M12. A message of at most COPIED_MAX bytes, whose sender waits for neither a receive nor its
  *     delivery, is sent without an answer while less than a quarter of its sender's share is in
  *     use. It counts as kept until the receiver tells that it has taken it, also if it was placed.
- *     The receiver keeps its data with the header when blocks are full. What goes beyond is
+ *     The receiver keeps its data with the header, never in a block. What goes beyond is
  *     answered, so a program that makes no calls stops nobody: three quarters of a share, of which
  *     the receiver may owe an eighth, still make it larger. So is a message to a peer that has as
  *     many of them under way as are left for others: what a peer says of credit, without taking a

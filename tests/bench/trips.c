@@ -4,14 +4,16 @@
  * program in a ping-pong does, each is received into memory that was posted before, and the next
  * receive is posted after the answer was sent.
  *
- *     trips adi|mx|mxwindow|mxpair|mxpairwindow N
+ *     trips adi|mx|mxwindow|mxpair|mxpairwindow|mxpairkept N
  *
- * A window: WINDOW receives are posted, as many messages sent, then all of both tested. A pair:
- * from one endpoint to another one; without a window each is the answer to the one before.
+ * A window: WINDOW receives are posted, as many messages sent, then all of both tested. Kept: the
+ * messages of a window are sent first, and its receives are posted when all of them are kept. A
+ * pair: from one endpoint to another one; without a window each is the answer to the one before.
  *
  * All in one thread (PTL_PROGRESS=inline), over a loop unless PTL_IFACE_NAME says otherwise. Time
  * goes a fixed step with every look at the clock, as in puts.c.
  */
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -125,20 +127,58 @@ static void sides_open(void)
 	side_connect(&sides[1], &sides[0]);
 }
 
-/* Messages from one endpoint to another one, which may be the same. */
-static unsigned long mx_windows(struct side *from, struct side *to, unsigned long count)
+/* The match bits of a window's message: the last has its own. */
+static uint64_t window_bits(unsigned n)
+{
+	return n == WINDOW - 1 ? 2 : 1;
+}
+
+static void window_send(struct side *from, mx_request_t sends[WINDOW])
+{
+	for (unsigned n = 0; n < WINDOW; n++)
+		mx_isend(from->endpoint, &from->from, 1, from->other, window_bits(n), NULL,
+			&sends[n]);
+}
+
+/* Waits until the last message is kept, and thus all. */
+static void window_keep(struct side *from, struct side *to)
+{
+	mx_status_t status;
+	uint32_t result = 0;
+
+	while (!result) {
+		mx_progress(from->endpoint);
+		mx_iprobe(to->endpoint, window_bits(WINDOW - 1), UINT64_MAX, &status, &result);
+	}
+}
+
+static void window_post(struct side *to, mx_request_t receives[WINDOW])
 {
 	static char in[WINDOW][BYTES];
+
+	for (unsigned n = 0; n < WINDOW; n++) {
+		mx_segment_t segment = {in[n], BYTES};
+
+		mx_irecv(to->endpoint, &segment, 1, window_bits(n), UINT64_MAX, NULL,
+			&receives[n]);
+	}
+}
+
+/* Messages from one endpoint to another one, which may be the same. Unexpected: each receive is
+ * posted when all messages of its window are kept. */
+static unsigned long mx_windows(
+	struct side *from, struct side *to, bool unexpected, unsigned long count)
+{
 	mx_request_t sends[WINDOW], receives[WINDOW];
 
 	for (unsigned long i = 0; i < count; i += WINDOW) {
-		for (unsigned n = 0; n < WINDOW; n++) {
-			mx_segment_t segment = {in[n], BYTES};
-
-			mx_irecv(to->endpoint, &segment, 1, 1, UINT64_MAX, NULL, &receives[n]);
+		if (!unexpected)
+			window_post(to, receives);
+		window_send(from, sends);
+		if (unexpected) {
+			window_keep(from, to);
+			window_post(to, receives);
 		}
-		for (unsigned n = 0; n < WINDOW; n++)
-			mx_isend(from->endpoint, &from->from, 1, from->other, 1, NULL, &sends[n]);
 		for (unsigned n = 0; n < WINDOW; n++)
 			request_end(from->endpoint, sends[n]);
 		for (unsigned n = 0; n < WINDOW; n++)
@@ -203,11 +243,13 @@ static unsigned long messages_run(const char *way, unsigned long count)
 	if (strcmp(way, "mx") == 0)
 		return mx_run(&sides[0], count);
 	if (strcmp(way, "mxwindow") == 0)
-		return mx_windows(&sides[0], &sides[0], count);
+		return mx_windows(&sides[0], &sides[0], false, count);
 	if (strcmp(way, "mxpair") == 0)
 		return mx_pair(count);
 	if (strcmp(way, "mxpairwindow") == 0)
-		return mx_windows(&sides[0], &sides[1], count);
+		return mx_windows(&sides[0], &sides[1], false, count);
+	if (strcmp(way, "mxpairkept") == 0)
+		return mx_windows(&sides[0], &sides[1], true, count);
 	fprintf(stderr, "trips: there is no %s\n", way);
 	exit(EXIT_FAILURE);
 }
@@ -217,7 +259,7 @@ int main(int argc, char **argv)
 	unsigned long count = argc == 3 ? strtoul(argv[2], NULL, 10) : 0, came;
 
 	if (argc != 3) {
-		fprintf(stderr, "Usage: trips adi|mx|mxwindow|mxpair|mxpairwindow N\n");
+		fprintf(stderr, "Usage: trips adi|mx|mxwindow|mxpair|mxpairwindow|mxpairkept N\n");
 		return EXIT_FAILURE;
 	}
 	setenv("PTL_IFACE_NAME", "loop:trips", 0);

@@ -230,17 +230,14 @@ static void memory__that_was_lent_is_given_back_when_it_was_read(void **state)
 {
 	struct ends *ends = *state;
 	char got[8] = "";
-	struct outcome end = {0};
 	const struct message_header letter = {.kind = MESSAGE_STORE,
 		.space = (uint8_t)ends->rig->space,
 		.detail = MESSAGE_REFUSALS,
 		.uid = RIG_UID,
 		.requested = sizeof(got)};
-	const struct command receive = {.kind = COMMAND_RECEIVE,
-		.receive = {.start = (uintptr_t)got,
-			.length = sizeof(got),
-			.outcome = (uintptr_t)&end,
-			.peer = UINT32_MAX}};
+	const struct rig_tier all = {.ignore = UINT64_MAX,
+		.options = REGION_TRUNCATE,
+		.log = ~TIER_BIT(TIER_PUT_KEPT)};
 	const uint32_t had = burst(ends, 0, true);
 
 	rig_append(ends->rig,
@@ -248,9 +245,7 @@ static void memory__that_was_lent_is_given_back_when_it_was_read(void **state)
 			.ignore = UINT64_MAX, .tier = 1, .options = REGION_PUT | REGION_TRUNCATE});
 	for (uint32_t i = 0; i < had; i++)
 		fake_deliver(map[0], &letter, got, sizeof(got));
-	for (uint32_t i = 0; i < had; i++)
-		rig_post(ends->rig, &receive);
-	engine_poll(ends->target->rig->engine);
+	rig_search(ends->rig, &all, true);
 	assert_int_equal(ends->space->kept_of[0], had);
 	for (uint32_t i = 0; i < TABLE; i++)
 		ends->space->copies[i].read = true;

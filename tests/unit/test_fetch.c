@@ -22,8 +22,25 @@ static void memory_end(const struct mailbox *mailbox)
 					   .log = UINT32_MAX});
 }
 
+/* A search takes a letter. Returns what it lends. */
+static struct event_data *lend(const struct mailbox *mailbox)
+{
+	struct rig_news news;
+
+	rig_search(mailbox->space,
+		&(struct rig_tier){.bits = 5,
+			.flags = ATTACHMENT_ONCE,
+			.options = REGION_TRUNCATE,
+			.log = ~TIER_BIT(TIER_PUT_KEPT)},
+		true);
+	news = rig_news(mailbox->space, mailbox->queue, TIER_PUT_KEPT);
+	assert_int_equal(news.tier, TIER_DATA);
+	assert_int_equal(news.moved, 8);
+	return (struct event_data *)(uintptr_t)news.start;
+}
+
 /* U6. Their places are free when the program has read them, in the order of the events. */
-static void letters__that_were_kept_are_lent_until_they_are_read(void **state)
+static void letters__that_a_search_takes_are_lent_until_they_are_read(void **state)
 {
 	enum { COUNT = 8, READ = 3 };
 	struct mailbox *mailbox = *state;
@@ -39,13 +56,7 @@ static void letters__that_were_kept_are_lent_until_they_are_read(void **state)
 	for (unsigned i = 0; i < COUNT; i++)
 		fake_deliver(RIG_PEER, &header, data + i, 8);
 	for (unsigned i = 0; i < COUNT; i++) {
-		struct rig_news news;
-
-		post(mailbox, &end, got, sizeof(got));
-		news = rig_news(mailbox->space, mailbox->queue, TIER_PUT_KEPT);
-		assert_int_equal(news.tier, TIER_DATA);
-		assert_int_equal(news.moved, 8);
-		lent[i] = (struct event_data *)(uintptr_t)news.start;
+		lent[i] = lend(mailbox);
 		assert_true(lent[i] >= space->copies && lent[i] < space->copies + SHARE);
 		assert_memory_equal(lent[i]->data, data + i, 8);
 	}
@@ -70,13 +81,9 @@ static void letters__that_were_kept_are_lent_until_they_are_read(void **state)
 	/* A rank that is given back has none that is lent; a place is lent again. */
 	assert_int_equal(withdraw(mailbox, &end), ANSWER_OK);
 	for (unsigned i = 0; i < 2; i++) {
-		struct rig_news news;
-
 		fake_deliver(RIG_PEER, &header, data, 8);
-		post(mailbox, &end, got, sizeof(got));
+		lent[i] = lend(mailbox);
 		assert_int_equal(rig_ask(mailbox->space, &ended), ANSWER_PENDING);
-		news = rig_news(mailbox->space, mailbox->queue, TIER_PUT_KEPT);
-		lent[i] = (struct event_data *)(uintptr_t)news.start;
 		lent[i]->read = true;
 		assert_int_equal(rig_ask(mailbox->space, &ended), ANSWER_OK);
 	}
@@ -145,6 +152,17 @@ static void fetch_end(const struct mailbox *mailbox, struct fake_sent *sent, uin
 	fetch_answer(mailbox, sent, rank, verdict);
 }
 
+/* U8. The receive has got a message that was kept, with so many bytes that were here. */
+static void expect_end(const struct mailbox *mailbox, const struct outcome *end, uint64_t moved)
+{
+	assert_ptr_equal(outcomes(mailbox), end);
+	assert_null(end->next);
+	assert_int_equal(end->verdict, TIER_OK);
+	assert_int_equal(end->tier, 1);
+	assert_int_equal(end->requested, 8);
+	assert_int_equal(end->moved, moved);
+}
+
 /* U7. */
 static void fetches__of_a_silent_rank_leave_others_their_turn(void **state)
 {
@@ -154,7 +172,6 @@ static void fetches__of_a_silent_rank_leave_others_their_turn(void **state)
 	struct fake_sent *silent[EACH], *sent;
 	struct outcome end = {0};
 	struct command receive;
-	struct rig_news news;
 	char got[8];
 
 	memory_end(mailbox);
@@ -174,11 +191,16 @@ static void fetches__of_a_silent_rank_leave_others_their_turn(void **state)
 	receive.receive.peer = 0;
 	rig_post(mailbox->space, &receive);
 	engine_poll(mailbox->target->rig->engine);
-	news = rig_news(mailbox->space, mailbox->queue, TIER_PUT_KEPT);
-	assert_int_equal(news.moved, 8);
-	assert_memory_equal((const char *)(uintptr_t)news.start, data + 1, 8);
-	/* What has an answer makes room, also if its sender has it no more. */
+	expect_end(mailbox, &end, 8);
+	assert_memory_equal(got, data + 1, 8);
+	/* What has an answer makes room, also if its sender has it no more. A receive that waits
+	 * for it has it then. */
+	memset(got, 0, sizeof(got));
+	post(mailbox, &end, got, sizeof(got));
+	assert_null(outcomes(mailbox));
 	fetch_end(mailbox, silent[0], 1, TIER_OK);
+	expect_end(mailbox, &end, 8);
+	assert_memory_equal(got, data + 1, 8);
 	expect_fetch(mailbox, 1, 8 * EACH);
 	fetch_end(mailbox, silent[1], 1, TIER_REFUSED);
 	assert_null(fake_next()); /* it is repeated, and has its place */
@@ -207,7 +229,7 @@ static void expect_kept(const struct mailbox *mailbox, uint64_t moved)
 	receive.receive.peer = 1;
 	rig_post(mailbox->space, &receive);
 	engine_poll(mailbox->target->rig->engine);
-	assert_int_equal(rig_news(mailbox->space, mailbox->queue, TIER_PUT_KEPT).moved, moved);
+	expect_end(mailbox, &end, moved);
 }
 
 /* C7, U7. No program has a part in it. */
@@ -248,7 +270,7 @@ static void fetch__that_is_refused_is_repeated(void **state)
 	rig_post(mailbox->space, &receive);
 	engine_poll(mailbox->target->rig->engine);
 	fetch_end(mailbox, claimed, 1, TIER_REFUSED);
-	assert_int_equal(rig_news(mailbox->space, mailbox->queue, TIER_PUT_KEPT).moved, 0);
+	expect_end(mailbox, &end, 0);
 	/* A rank that is no more is not asked again. */
 	fetch_end(mailbox, other, 1, TIER_REFUSED);
 	set.object.index = RIG_RANKS;
@@ -449,7 +471,7 @@ int main(void)
 {
 #define TEST(function) cmocka_unit_test_setup_teardown(function, mailbox_setup, mailbox_teardown)
 	const struct CMUnitTest tests[] = {
-		TEST(letters__that_were_kept_are_lent_until_they_are_read),
+		TEST(letters__that_a_search_takes_are_lent_until_they_are_read),
 		TEST(fetches__of_a_silent_rank_leave_others_their_turn),
 		TEST(fetch__that_is_refused_is_repeated),
 		TEST(fetches__that_are_refused_are_repeated_a_few_at_a_time),

@@ -156,7 +156,6 @@ static void receive__takes_what_was_kept(void **state)
 	struct message_header header = message(mailbox, 8);
 	struct outcome end = {0};
 	char kept[16], got[8] = "";
-	struct rig_news news;
 
 	rig_append(mailbox->space, &(struct rig_tier){.start = kept,
 					   .length = sizeof(kept),
@@ -166,9 +165,10 @@ static void receive__takes_what_was_kept(void **state)
 					   .log = TIER_BIT(TIER_LINK) | TIER_BIT(TIER_PUT)});
 	arrive(&header);
 	post(mailbox, &end, got, sizeof(got));
-	news = rig_news(mailbox->space, mailbox->queue, TIER_PUT_KEPT);
-	assert_int_equal(news.user, (uintptr_t)&end);
-	assert_int_equal(news.moved, 8);
+	assert_ptr_equal(outcomes(mailbox), &end);
+	assert_int_equal(end.tier, 1);
+	assert_int_equal(end.moved, 8);
+	assert_memory_equal(got, data, 8);
 	assert_int_equal(withdraw(mailbox, &end), ANSWER_GONE);
 	assert_null(outcomes(mailbox));
 	header.match_bits = 6;
