@@ -279,7 +279,7 @@ LETTERS_INLINE void letter_take(struct space *space, struct process from,
 	}
 }
 
-/* U6. A letter that no entry of the first tier takes is kept with its data, wherever the second tier
+/* U6. A letter that no entry of the first tier takes is kept with its data, where the second tier
  * keeps messages. Returns false if the tiers are to say what becomes of it. */
 LETTERS_INLINE bool letter_keep(struct space *space, struct process from,
 	const struct message_header *header, struct process process, const void *data)

@@ -314,10 +314,9 @@ static enum tier_verdict receive_fill(
 {
 	const struct header *header = &space->headers[i];
 	const struct account *account = &header->account;
-	const uint64_t length =
-		account->moved < memory->length ? account->moved : memory->length;
-	const void *data = header->copied ? space->copies[i].data
-					  : (const void *)(uintptr_t)header->start;
+	const uint64_t length = account->moved < memory->length ? account->moved : memory->length;
+	const void *data =
+		header->copied ? space->copies[i].data : (const void *)(uintptr_t)header->start;
 
 	outcome->peer = account->nid;
 	outcome->bits = account->match_bits;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* unexpected.h - messages that an entry of the second tier took, kept until an entry of the first
- * tier or a receive asks for them. What lists look at is a kept message (match/kept.h); what else is
- * known of it is its header, of the same index. All of it is the poll core's private memory.
+ * tier or a receive asks for them. What lists look at is a kept message (match/kept.h); what else
+ * is known of it is its header, of the same index. All of it is the poll core's private memory.
  *
  *     message                     header         entry of the first tier, receive, or search
  *     begins                      ARRIVING       takes it: CLAIMED

@@ -325,8 +325,8 @@ void receive_placed(struct messages *messages, struct transfer *message)
 
 	receive_matched(messages, message, outcome);
 	if (outcome->tier != 0) {
-		receive_go_on(messages, message, outcome->verdict,
-			outcome->moved == outcome->requested);
+		receive_go_on(
+			messages, message, outcome->verdict, outcome->moved == outcome->requested);
 		return;
 	}
 	if (VALUE_IS_UNANSWERED(message->value))

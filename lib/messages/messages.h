@@ -26,8 +26,9 @@
  *     received; a fetch that is made only to show its data says that of itself, and frees nothing.
  * M4. A block is used again when every header that refers to it has been taken (TIER_FREE): by then
  *     its messages have been copied, for a receive by the poll core, and else because their events
- *     come before. What the poll core then fetches into it (unexpected.h, U7) is out of its sender's slot, as if it had come there at
- *     first: so a program that makes no more calls stops nobody as long as there is memory.
+ *     come before. What the poll core then fetches into it (unexpected.h, U7) is out of its
+ *     sender's slot, as if it had come there at first: so a program that makes no more calls stops
+ *     nobody as long as there is memory.
  * M5. A sender has at most a share of headers kept at a peer, counting messages whose ACK is not
  *     here yet. The receiver tells how many it has taken after each eighth of the share. What has
  *     no share, no slot or no entry waits at the sender, in order. All shares together fit into the

@@ -152,7 +152,7 @@ struct messages {
 	uint64_t share; /* M5: the least */
 	uint32_t posted;
 	uint32_t flying;
-	bool waits_post; /* a receive's command may wait in the ring */
+	bool waits_post;  /* a receive's command may wait in the ring */
 	uint64_t arrived; /* messages, when messages_progress() looked last */
 	uint64_t told_of; /* of them, whose events were here, or that receives have taken */
 	uint64_t letters; /* M12: so many were sent, */

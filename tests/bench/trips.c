@@ -159,8 +159,7 @@ static void window_post(struct side *to, mx_request_t receives[WINDOW])
 	for (unsigned n = 0; n < WINDOW; n++) {
 		mx_segment_t segment = {in[n], BYTES};
 
-		mx_irecv(to->endpoint, &segment, 1, window_bits(n), UINT64_MAX, NULL,
-			&receives[n]);
+		mx_irecv(to->endpoint, &segment, 1, window_bits(n), UINT64_MAX, NULL, &receives[n]);
 	}
 }
 

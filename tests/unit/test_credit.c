@@ -235,9 +235,8 @@ static void memory__that_was_lent_is_given_back_when_it_was_read(void **state)
 		.detail = MESSAGE_REFUSALS,
 		.uid = RIG_UID,
 		.requested = sizeof(got)};
-	const struct rig_tier all = {.ignore = UINT64_MAX,
-		.options = REGION_TRUNCATE,
-		.log = ~TIER_BIT(TIER_PUT_KEPT)};
+	const struct rig_tier all = {
+		.ignore = UINT64_MAX, .options = REGION_TRUNCATE, .log = ~TIER_BIT(TIER_PUT_KEPT)};
 	const uint32_t had = burst(ends, 0, true);
 
 	rig_append(ends->rig,
