@@ -18,10 +18,12 @@ import os
 import re
 import subprocess
 import sys
+import textwrap
 
 MANUAL = "Postern manual"
 DATE = "2026-11-21"  # of the release; mandoc(1) wants one
 NOTHING = "\\&"
+COLUMNS = 73  # of text that is not filled: man(1) indents it by 7 on a terminal of 80
 SEE = {"1": "postern(7), postern\\-settings(7)", "3": "postern(7), postern\\-settings(7)",
        "3portals4": "portals4(7), postern\\-settings(7)", "3mx": "mx(7), postern\\-settings(7)", "3gasnet": "gasnet(7)", "7": "postern(7)"}
 SUCCESS = ("PTL_OK", "The call succeeded.")
@@ -57,6 +59,64 @@ def head(title, section, version, name, summary):
 
 def literal(text):
     return f".nf\n{roff(text)}\n.fi\n"
+
+
+def wrapped(text, more):
+    """A line of C code in lines of COLUMNS at most, the later ones with the indentation more: broken behind commas and operators."""
+    if len(text) <= COLUMNS:
+        return [text]
+    lines = [text[:len(text) - len(text.lstrip())]]
+    for piece in re.findall(r'(?:"(?:[^"\\]|\\.)*"|[^"])+?(?:,|;|\|\||&&| \|| =)(?= )|(?:"(?:[^"\\]|\\.)*"|[^"])+?$', text.strip()):
+        piece = piece.strip()
+        if not lines[-1].strip():
+            lines[-1] += piece
+        elif len(lines[-1]) + 1 + len(piece) <= COLUMNS:
+            lines[-1] += " " + piece
+        else:
+            lines.append(more + piece)
+        if len(lines[-1]) > COLUMNS and "(" in lines[-1]:
+            first, _, rest = lines[-1].partition("(")
+            lines[-1:] = [first + "(", more + rest]
+    return lines
+
+
+def comment_wrapped(comment, lead):
+    """A comment in such lines, behind lead. Its items, names with text behind them, stay apart."""
+    items, indent = [], " " * len(lead)
+    for line in comment_text(re.sub(r"\n\s*\*(?!/)", "\n *", comment)):
+        item = re.match(r"(?:/\* )? *(\w+ {2,})(\S.*)", line)
+        if item or not items:
+            items.append(["  " + item.group(1), item.group(2)] if item else ["", line.removeprefix("/*")])
+        else:
+            items[-1][1] += " " + line
+    lines = []
+    for name, text in items:
+        lines += textwrap.wrap(" ".join(text.split()), COLUMNS - len(lead) - 6, initial_indent=name, subsequent_indent=" " * len(name))
+    lines = [f"{lead if n == 0 else indent}{'/*' if n == 0 else ' *'} {line}" for n, line in enumerate(lines)]
+    return lines[:-1] + [lines[-1] + " */"]
+
+
+def source(text):
+    """C code for a terminal of 80 columns. A comment behind long code goes before it."""
+    result, lines = [], text.replace("\t", "    ").split("\n")
+    while lines:
+        group = [lines.pop(0)]
+        code, mark, comment = group[0].partition("/*")
+        while mark and lines and "*/" not in comment:
+            group.append(lines.pop(0))
+            comment += "\n" + group[-1]
+        while not mark and lines and "".join(group).count("(") > "".join(group).count(")"):
+            group.append(lines.pop(0))
+        indent = group[0][:len(group[0]) - len(group[0].lstrip())]
+        if max(map(len, group)) <= COLUMNS or comment.rstrip()[-2:] not in ("*/", ""):
+            result += group
+        elif not mark:
+            result += wrapped(indent + " ".join(line.strip() for line in group).replace("( ", "("), indent + " " * 4)
+        elif len(code) + 6 + max(20, *map(len, comment.split())) <= COLUMNS:
+            result += comment_wrapped("/*" + comment, code)
+        else:
+            result += comment_wrapped("/*" + comment, indent) + wrapped(code.rstrip(), indent + " " * 4)
+    return "\n".join(result)
 
 
 def tagged(tag, text):
@@ -312,9 +372,9 @@ def function_page(name, section, function, functions_of_all, types, general, exa
                               ("MASK" not in code or "mask" in function.declarations[0])]
     page = head(name, section, version, ", ".join(function.names), sentence(description))
     page += f".SH SYNOPSIS\n.nf\n.B #include <{function.header}>\n.PP\n"
-    page += "\n".join(".B " + roff(line).replace('"', '\\(dq').strip() if n == 0 else roff("    " + line.strip())
+    page += "\n".join(".B " + roff(line).replace('"', '\\(dq') if n == 0 else roff(line)
                       for declaration in function.declarations
-                      for n, line in enumerate(declaration.split("\n"))) + "\n.fi\n"
+                      for n, line in enumerate(wrapped(" ".join(declaration.split()), " " * 4))) + "\n.fi\n"
     page += f".SH DESCRIPTION\n{flow(description)}\n"
     for argument, text in arguments:
         page += tagged(argument, re.sub(r"^out\b", "output", text))
@@ -335,11 +395,10 @@ def function_page(name, section, function, functions_of_all, types, general, exa
         page += (".SH NOTES\n" if n == 0 else ".PP\n") + flow(note) + "\n"
     shown = examples.get(name) or examples.get(name.rstrip("0123456789"))
     if shown:
-        page += ".SH EXAMPLES\n" + literal(shown.replace("\t", "    "))
+        page += ".SH EXAMPLES\n" + literal(source(shown))
     definitions = types_of(function, types)
     if definitions:
-        page += ".SH TYPES\n" + ".PP\n".join(literal(definition.replace("\t", "    "))
-                                             for definition in definitions)
+        page += ".SH TYPES\n" + ".PP\n".join(literal(source(definition)) for definition in definitions)
     # Related pages: those of the same section, and those that the example uses.
     used = re.findall(r"\b(\w+)\(", examples.get(name, ""))
     related = [other for one in functions_of_all for other in one.names if other != name and not (AM.match(other) and AM.match(other).group(1)) and

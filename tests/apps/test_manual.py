@@ -13,6 +13,7 @@ import programs
 SOURCE = os.environ.get("POSTERN_SOURCE", ".")
 BUILD = os.environ.get("POSTERN_BUILD", ".")
 PAGES = os.path.join(BUILD, "doc", "man")
+COLUMNS = 80
 
 
 def page(name):
@@ -171,6 +172,14 @@ class Manual(programs.Case):
                               stderr=subprocess.STDOUT, text=True, timeout=programs.TIMEOUT, check=False)
         self.assertEqual(done.stdout, "")
         self.assertEqual(done.returncode, 0)
+
+    def test_no_line_is_wider_than_a_terminal(self):
+        if shutil.which("mandoc") is None:
+            raise unittest.SkipTest("mandoc is missing; scripts/install test installs it")
+        done = subprocess.run(["mandoc", "-Tutf8", f"-Owidth={COLUMNS}", *sorted(everything())], stdout=subprocess.PIPE, text=True, timeout=programs.TIMEOUT,
+                              check=True)
+        shown = re.sub(".\x08", "", done.stdout)  # a letter that is printed twice is bold
+        self.assertEqual([line for line in shown.split("\n") if len(line) > COLUMNS], [])
 
     def test_they_are_installed_where_man_looks(self):
         root = os.path.join(self.directory, "root")
