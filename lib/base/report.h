@@ -62,6 +62,16 @@ static inline void report_nothing(struct report *report, const char *name)
 	report->form->nothing(report, name);
 }
 
+/* A number that is there only sometimes. */
+static inline void report_number_if(
+	struct report *report, const char *name, bool there, uint64_t value)
+{
+	if (there)
+		report_number(report, name, value);
+	else
+		report_nothing(report, name);
+}
+
 /* A text made by a format; at most 127 bytes of it. */
 void report_format(struct report *report, const char *name, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));

@@ -103,10 +103,7 @@ void tell_port(struct interface *interface, struct page page, struct report *rep
 	report_flag(report, "link", look.link);
 	report_number(report, "mtu", port->frame_size - FRAME_ETHERNET_BYTES + port->around);
 	tell_encapsulation(&interface->encapsulation, report);
-	if (port->socket < 0)
-		report_nothing(report, "numa_node");
-	else
-		report_number(report, "numa_node", (uint64_t)port->socket);
+	report_number_if(report, "numa_node", port->socket >= 0, (uint64_t)port->socket);
 	report_flag(report, "external", port->external);
 	report_flag(report, "checksum_offload", port->checksum_offload);
 	report_flag(report, "faults", look.description.faults);
@@ -155,20 +152,14 @@ static void tell_limits(
 static void tell_in_use(
 	const struct words *words, const struct segment *segment, struct report *report)
 {
-	const struct segment_limits *limits = &segment->limits;
-
 	report_object(report, "in_use");
-	report_number(report, words->entries,
-		objects_in_use(segment, segment->free_entries, limits->entries));
-	report_number(report, words->regions,
-		objects_in_use(segment, segment->free_regions, limits->regions - limits->attached));
-	report_number(report, words->queues,
-		objects_in_use(segment, segment->free_queues, limits->queues));
-	if (limits->counters != 0)
-		report_number(report, "event_counters",
-			objects_in_use(segment, segment->free_counters, limits->counters));
+	report_number(report, words->entries, entries_in_use(segment));
+	report_number(report, words->regions, regions_in_use(segment));
+	report_number(report, words->queues, queues_in_use(segment));
+	if (segment->limits.counters != 0)
+		report_number(report, "event_counters", counters_in_use(segment));
 	report_number(report, "portals", portals_in_use(segment));
-	if (limits->counters != 0)
+	if (segment->limits.counters != 0)
 		report_number(report, "triggered_operations",
 			atomic_load_explicit(&segment->triggered, memory_order_relaxed));
 	report_close(report);
@@ -247,10 +238,7 @@ void tell_poll(struct interface *interface, struct page page, struct report *rep
 	if (!interface_poll(interface, &info))
 		return;
 	report_text(report, "mode", setting_text(SETTING_POLL));
-	if (info.cpu == UINT64_MAX)
-		report_nothing(report, "cpu");
-	else
-		report_number(report, "cpu", info.cpu);
+	report_number_if(report, "cpu", info.cpu != UINT64_MAX, info.cpu);
 	report_number(report, "interfaces", info.interfaces);
 	report_number(report, "busy_ns", info.busy);
 	report_number(report, "elapsed_ns", info.elapsed);
@@ -278,27 +266,19 @@ static void look_peers(struct interface *interface, void *context)
 	look->count = transport_peers(transport, &look->next, look->peers, page_count(look->page));
 }
 
-/* What is known of a peer once a round trip has been measured. */
-static void tell_measured(
-	struct report *report, const char *name, const struct peer_info *peer, uint64_t value)
-{
-	if (peer->rtt == 0)
-		report_nothing(report, name);
-	else
-		report_number(report, name, value);
-}
-
 static void tell_peer(const struct peer_info *peer, struct report *report)
 {
+	const bool measured = peer->rtt != 0; /* a round trip */
+
 	report_object(report, NULL);
 	report_number(report, "nid", peer->process.nid);
 	report_number(report, "pid", peer->process.pid);
 	tell_address(report, "mac", peer->address);
 	report_text(report, "state", peer->state);
 	report_number(report, "incarnation", peer->incarnation);
-	tell_measured(report, "rtt_ns", peer, peer->rtt);
-	tell_measured(report, "rtt_variance_ns", peer, peer->rtt_variance);
-	tell_measured(report, "delay_min_ns", peer, peer->delay_min);
+	report_number_if(report, "rtt_ns", measured, peer->rtt);
+	report_number_if(report, "rtt_variance_ns", measured, peer->rtt_variance);
+	report_number_if(report, "delay_min_ns", measured, peer->delay_min);
 	report_number(report, "rto_ns", peer->rto);
 	/* Frames; below one it is a rate. */
 	report_number(report, "window", peer->window >> 16);

@@ -19,49 +19,45 @@ static void tell_id(struct report *report, const char *name, uint32_t id)
 		report_number(report, name, id);
 }
 
-/* --- portals and match entries --- */
-
-static bool portal_in_use(struct segment *segment, uint32_t index)
+/* A handle; 0: there is none. */
+static void tell_handle(struct report *report, const char *name, uint64_t handle)
 {
-	return portal_is_used(segment, index);
+	if (handle == 0)
+		report_nothing(report, name);
+	else
+		report_bits(report, name, handle);
 }
 
-struct portal_look {
-	struct selection selection;
-	struct match_list_info lists[PAGE_ITEMS];
-};
+/* --- portals and match entries --- */
 
-static void look_portals(struct interface *interface, void *context)
+static bool look_portal(struct interface *interface, uint32_t index, void *copy)
 {
-	struct portal_look *look = context;
+	engine_list(interface->engine, interface->submission.space, index, copy);
+	return true;
+}
 
-	engine_catch_up(interface->engine);
-	for (uint32_t i = 0; i < look->selection.count; i++)
-		engine_list(interface->engine, interface->submission.space,
-			look->selection.indices[i], &look->lists[i]);
+static void tell_portal(
+	struct interface *interface, uint32_t index, const void *copy, struct report *report)
+{
+	const struct match_list_info *list = copy;
+
+	(void)interface;
+	report_number(report, "portal", index);
+	report_number(report, "entries", list->length);
+	report_flag(report, "indexed", list->indexed);
+	report_number(report, "index_classes", list->classes);
+	report_number(report, "index_residue", list->residue);
 }
 
 void tell_portals(struct interface *interface, struct page page, struct report *report)
 {
-	struct segment *segment = interface->submission.segment;
-	struct portal_look look;
+	static const struct object_kind kind = {portal_is_used, portals_in_use,
+		sizeof(struct match_list_info), look_portal, tell_portal};
 
-	select_page(&look.selection, segment, page, segment->limits.portals, portal_in_use);
-	interface_look(interface, look_portals, &look);
-	list_open(report, portals_in_use(segment), page, look.selection.next);
-	for (uint32_t i = 0; i < look.selection.count; i++) {
-		report_object(report, NULL);
-		report_number(report, "portal", look.selection.indices[i]);
-		report_number(report, "entries", look.lists[i].length);
-		report_flag(report, "indexed", look.lists[i].indexed);
-		report_number(report, "index_classes", look.lists[i].classes);
-		report_number(report, "index_residue", look.lists[i].residue);
-		report_close(report);
-	}
-	report_close(report);
+	objects_tell(interface, page, &kind, interface->submission.segment->limits.portals, report);
 }
 
-static bool tier_portal_in_use(struct segment *segment, uint32_t index)
+static bool tier_portal_in_use(const struct segment *segment, uint32_t index)
 {
 	uint32_t state =
 		atomic_load_explicit(&segment_portal(segment, index)->state, memory_order_relaxed);
@@ -69,69 +65,57 @@ static bool tier_portal_in_use(struct segment *segment, uint32_t index)
 	return state == PORTAL_ENABLED || state == PORTAL_DISABLED;
 }
 
-struct tier_look {
-	struct selection selection;
-	struct portal_info portals[PAGE_ITEMS];
-};
-
-static void look_tiers(struct interface *interface, void *context)
+static uint32_t tier_portals_in_use(const struct segment *segment)
 {
-	struct tier_look *look = context;
+	uint32_t count = 0;
 
-	engine_catch_up(interface->engine);
-	for (uint32_t i = 0; i < look->selection.count; i++)
-		engine_portal(interface->engine, interface->submission.space,
-			look->selection.indices[i], &look->portals[i]);
+	for (uint32_t i = 0; i < segment->limits.portals; i++)
+		count += tier_portal_in_use(segment, i);
+	return count;
 }
 
-static void tell_tier_portal(struct interface *interface, uint32_t index,
-	const struct portal_info *info, struct report *report)
+static bool look_tier_portal(struct interface *interface, uint32_t index, void *copy)
+{
+	engine_portal(interface->engine, interface->submission.space, index, copy);
+	return true;
+}
+
+static void tell_tier_portal(
+	struct interface *interface, uint32_t index, const void *copy, struct report *report)
 {
 	const struct words *words = interface->front->words;
 	const struct portal *portal = segment_portal(interface->submission.segment, index);
+	const struct portal_info *info = copy;
 
-	report_object(report, NULL);
 	report_number(report, "portal", index);
 	report_flag(report, "enabled",
 		atomic_load_explicit(&portal->state, memory_order_relaxed) == PORTAL_ENABLED);
 	report_flag(report, "flow_control", info->controlled);
 	report_flag(report, "owes_disabled", info->owes);
-	if (info->queue == 0)
-		report_nothing(report, words->queue);
-	else
-		report_bits(report, words->queue, handle_name(interface, info->queue));
+	tell_handle(report, words->queue, handle_name(interface, info->queue));
 	for (unsigned tier = 0; tier < TIERS; tier++)
 		report_number(report, words->tiers[tier],
 			atomic_load_explicit(&portal->length[tier], memory_order_relaxed));
 	report_number(report, "unexpected", info->unexpected);
 	report_number(report, "pending", info->pending);
-	report_close(report);
 }
 
 void tell_tiers(struct interface *interface, struct page page, struct report *report)
 {
-	struct segment *segment = interface->submission.segment;
-	struct tier_look look;
-	uint32_t total = 0;
+	static const struct object_kind kind = {tier_portal_in_use, tier_portals_in_use,
+		sizeof(struct portal_info), look_tier_portal, tell_tier_portal};
 
-	for (uint32_t i = 0; i < segment->limits.portals; i++)
-		total += tier_portal_in_use(segment, i);
-	select_page(&look.selection, segment, page, segment->limits.portals, tier_portal_in_use);
-	interface_look(interface, look_tiers, &look);
-	list_open(report, total, page, look.selection.next);
-	for (uint32_t i = 0; i < look.selection.count; i++)
-		tell_tier_portal(interface, look.selection.indices[i], &look.portals[i], report);
-	report_close(report);
+	objects_tell(interface, page, &kind, interface->submission.segment->limits.portals, report);
 }
 
-static bool entry_in_use(struct segment *segment, uint32_t index)
+static bool entry_in_use(const struct segment *segment, uint32_t index)
 {
 	return atomic_load_explicit(&segment_entry(segment, index)->gate, memory_order_relaxed) !=
 	       0;
 }
 
 struct entry_copy {
-	uint64_t gate; /* 0: the poll core does not know it */
+	uint64_t gate;
 	struct match_entry match;
 	uint64_t region; /* handle, 0: none */
 	uint64_t next;   /* handle of the entry behind it in its list, 0: none */
@@ -144,11 +128,6 @@ struct entry_copy {
 	uint64_t offset;
 	uint32_t pending;
 	uint32_t kept;
-};
-
-struct entry_look {
-	struct selection selection;
-	struct entry_copy entries[PAGE_ITEMS];
 };
 
 static uint64_t entry_region(struct interface *interface, const struct match_entry *match)
@@ -187,31 +166,26 @@ static void entry_copy_tier(const struct segment *segment, uint32_t index, struc
 	copy->kept = attachment->headers;
 }
 
-static void look_entries(struct interface *interface, void *context)
+static bool look_entry(struct interface *interface, uint32_t index, void *copied)
 {
-	struct entry_look *look = context;
+	const struct segment *segment = interface->submission.segment;
+	const struct entry *entry = segment_entry(segment, index);
+	const struct match_entry *match = segment_match(segment, index);
+	struct entry_copy *copy = copied;
 
-	engine_catch_up(interface->engine);
-	for (uint32_t i = 0; i < look->selection.count; i++) {
-		const struct segment *segment = interface->submission.segment;
-		uint32_t index = look->selection.indices[i];
-		const struct entry *entry = segment_entry(segment, index);
-		const struct match_entry *match = segment_match(segment, index);
-
-		look->entries[i].gate = 0;
-		if (!entry->linked)
-			continue;
-		look->entries[i] = (struct entry_copy){
-			.gate = atomic_load_explicit(&entry->gate, memory_order_acquire),
-			.match = *match,
-			.region = entry_region(interface, match),
-			.next = entry_next(interface, match),
-			.portal = atomic_load_explicit(&entry->portal, memory_order_relaxed),
-			.unlink = entry->unlink,
-		};
-		if (segment->limits.attached != 0)
-			entry_copy_tier(segment, index, &look->entries[i]);
-	}
+	if (!entry->linked)
+		return false;
+	*copy = (struct entry_copy){
+		.gate = atomic_load_explicit(&entry->gate, memory_order_acquire),
+		.match = *match,
+		.region = entry_region(interface, match),
+		.next = entry_next(interface, match),
+		.portal = atomic_load_explicit(&entry->portal, memory_order_relaxed),
+		.unlink = entry->unlink,
+	};
+	if (segment->limits.attached != 0)
+		entry_copy_tier(segment, index, copy);
+	return true;
 }
 
 static void tell_tier_entry(
@@ -225,52 +199,38 @@ static void tell_tier_entry(
 	report_number(report, "unexpected", entry->kept);
 }
 
-void tell_entries(struct interface *interface, struct page page, struct report *report)
+static void tell_entry(
+	struct interface *interface, uint32_t index, const void *copy, struct report *report)
 {
 	const struct words *words = interface->front->words;
-	struct segment *segment = interface->submission.segment;
-	struct entry_look look;
+	const struct entry_copy *entry = copy;
 
-	select_page(&look.selection, segment, page, segment->limits.entries, entry_in_use);
-	interface_look(interface, look_entries, &look);
-	list_open(report, objects_in_use(segment, segment->free_entries, segment->limits.entries),
-		page, look.selection.next);
-	for (uint32_t i = 0; i < look.selection.count; i++) {
-		const struct entry_copy *entry = &look.entries[i];
-
-		if (entry->gate == 0)
-			continue;
-		report_object(report, NULL);
-		report_bits(report, "handle",
-			object_handle(
-				interface, HANDLE_ENTRY, look.selection.indices[i], entry->gate));
-		report_number(report, "portal", entry->portal);
-		if (entry->next == 0)
-			report_nothing(report, "next");
-		else
-			report_bits(report, "next", entry->next);
-		report_bits(report, "match_bits", entry->match.bits);
-		report_bits(report, "ignore_bits", entry->match.ignore);
-		tell_id(report, "nid", entry->match.nid);
-		tell_id(report, "pid", entry->match.pid);
-		if (words->tiers) {
-			tell_tier_entry(words, entry, report);
-			report_close(report);
-			continue;
-		}
-		if (entry->region == 0)
-			report_nothing(report, words->region);
-		else
-			report_bits(report, words->region, entry->region);
-		report_flag(report, "unlink", entry->unlink);
-		report_close(report);
+	report_bits(report, "handle", object_handle(interface, HANDLE_ENTRY, index, entry->gate));
+	report_number(report, "portal", entry->portal);
+	tell_handle(report, "next", entry->next);
+	report_bits(report, "match_bits", entry->match.bits);
+	report_bits(report, "ignore_bits", entry->match.ignore);
+	tell_id(report, "nid", entry->match.nid);
+	tell_id(report, "pid", entry->match.pid);
+	if (words->tiers) {
+		tell_tier_entry(words, entry, report);
+		return;
 	}
-	report_close(report);
+	tell_handle(report, words->region, entry->region);
+	report_flag(report, "unlink", entry->unlink);
+}
+
+void tell_entries(struct interface *interface, struct page page, struct report *report)
+{
+	static const struct object_kind kind = {
+		entry_in_use, entries_in_use, sizeof(struct entry_copy), look_entry, tell_entry};
+
+	objects_tell(interface, page, &kind, interface->submission.segment->limits.entries, report);
 }
 
 /* --- memory descriptors --- */
 
-static bool region_in_use(struct segment *segment, uint32_t index)
+static bool region_in_use(const struct segment *segment, uint32_t index)
 {
 	return atomic_load_explicit(&segment_region(segment, index)->gate, memory_order_relaxed) !=
 	       0;
@@ -278,8 +238,8 @@ static bool region_in_use(struct segment *segment, uint32_t index)
 
 struct region_copy {
 	struct region_description description;
-	uint64_t handle; /* 0: the poll core does not know it */
-	uint64_t entry;  /* handle, 0: free-floating */
+	uint64_t handle;
+	uint64_t entry; /* handle, 0: free-floating */
 	uint64_t offset;
 	uint32_t pending;
 	bool leaving;
@@ -287,19 +247,14 @@ struct region_copy {
 	bool unlink_nofit;
 };
 
-struct region_look {
-	struct selection selection;
-	struct region_copy regions[PAGE_ITEMS];
-};
-
-static void region_copy(struct interface *interface, uint32_t index, struct region_copy *copy)
+static bool look_region(struct interface *interface, uint32_t index, void *copied)
 {
 	struct segment *segment = interface->submission.segment;
 	const struct region *region = segment_region(segment, index);
+	struct region_copy *copy = copied;
 
-	*copy = (struct region_copy){0};
 	if (region->state == REGION_FREE)
-		return;
+		return false;
 	*copy = (struct region_copy){
 		.description =
 			{
@@ -322,15 +277,7 @@ static void region_copy(struct interface *interface, uint32_t index, struct regi
 	if (region->entry != INDEX_NONE)
 		copy->entry = object_handle(interface, HANDLE_ENTRY, region->entry,
 			gate_make(region->entry_generation, 0));
-}
-
-static void look_regions(struct interface *interface, void *context)
-{
-	struct region_look *look = context;
-
-	engine_catch_up(interface->engine);
-	for (uint32_t i = 0; i < look->selection.count; i++)
-		region_copy(interface, look->selection.indices[i], &look->regions[i]);
+	return true;
 }
 
 static void tell_options(const struct words *words, uint32_t options, struct report *report)
@@ -343,16 +290,15 @@ static void tell_options(const struct words *words, uint32_t options, struct rep
 }
 
 static void tell_region(
-	const struct words *words, const struct region_copy *copy, struct report *report)
+	struct interface *interface, uint32_t index, const void *copied, struct report *report)
 {
+	const struct words *words = interface->front->words;
+	const struct region_copy *copy = copied;
 	const struct region_description *description = &copy->description;
 
-	report_object(report, NULL);
+	(void)index;
 	report_bits(report, "handle", copy->handle);
-	if (copy->entry == 0)
-		report_nothing(report, words->entry);
-	else
-		report_bits(report, words->entry, copy->entry);
+	tell_handle(report, words->entry, copy->entry);
 	report_bits(report, "start", description->start);
 	report_number(report, "length", description->length);
 	report_number(report, "offset", copy->offset);
@@ -363,44 +309,31 @@ static void tell_region(
 	report_number(report, "max_offset", description->max_offset);
 	tell_options(words, description->options, report);
 	report_bits(report, "user_ptr", description->user);
-	if (description->queue == 0)
-		report_nothing(report, words->queue);
-	else
-		report_bits(report, words->queue, description->queue);
+	tell_handle(report, words->queue, description->queue);
 	report_number(report, "pending", copy->pending);
 	report_flag(report, "leaving", copy->leaving);
 	report_flag(report, "unlink_op", copy->unlink_op);
 	report_flag(report, "unlink_nofit", copy->unlink_nofit);
-	report_close(report);
 }
 
 void tell_regions(struct interface *interface, struct page page, struct report *report)
 {
-	struct segment *segment = interface->submission.segment;
-	struct region_look look;
+	static const struct object_kind kind = {region_in_use, regions_in_use,
+		sizeof(struct region_copy), look_region, tell_region};
 
-	select_page(&look.selection, segment, page, segment->limits.regions, region_in_use);
-	interface_look(interface, look_regions, &look);
-	list_open(report,
-		objects_in_use(segment, segment->free_regions,
-			segment->limits.regions - segment->limits.attached),
-		page, look.selection.next);
-	for (uint32_t i = 0; i < look.selection.count; i++)
-		if (look.regions[i].handle != 0)
-			tell_region(interface->front->words, &look.regions[i], report);
-	report_close(report);
+	objects_tell(interface, page, &kind, interface->submission.segment->limits.regions, report);
 }
 
 /* --- event queues --- */
 
-static bool queue_in_use(struct segment *segment, uint32_t index)
+static bool queue_in_use(const struct segment *segment, uint32_t index)
 {
 	return atomic_load_explicit(&segment_queue(segment, index)->gate, memory_order_relaxed) !=
 	       0;
 }
 
 struct queue_copy {
-	uint64_t handle; /* 0: it has gone */
+	uint64_t handle;
 	uint64_t count;
 	uint64_t used;
 	uint64_t logged;
@@ -410,19 +343,14 @@ struct queue_copy {
 	uint32_t sleepers;
 };
 
-struct queue_look {
-	struct selection selection;
-	struct queue_copy queues[PAGE_ITEMS];
-};
-
-static void queue_copy(struct interface *interface, uint32_t index, struct queue_copy *copy)
+static bool look_queue(struct interface *interface, uint32_t index, void *copied)
 {
 	struct queue *queue = segment_queue(interface->submission.segment, index);
+	struct queue_copy *copy = copied;
 	uint64_t gate = atomic_load_explicit(&queue->gate, memory_order_acquire);
 
-	*copy = (struct queue_copy){0};
 	if (gate == 0)
-		return;
+		return false;
 	*copy = (struct queue_copy){
 		.handle = object_handle(interface, HANDLE_QUEUE, index, gate),
 		.count = queue->count,
@@ -433,42 +361,32 @@ static void queue_copy(struct interface *interface, uint32_t index, struct queue
 		.waiters = atomic_load_explicit(&queue->waiters, memory_order_relaxed),
 		.sleepers = atomic_load_explicit(&queue->sleepers, memory_order_relaxed),
 	};
+	return true;
 }
 
-static void look_queues(struct interface *interface, void *context)
+static void tell_queue(
+	struct interface *interface, uint32_t index, const void *copy, struct report *report)
 {
-	struct queue_look *look = context;
+	const struct queue_copy *queue = copy;
 
-	for (uint32_t i = 0; i < look->selection.count; i++)
-		queue_copy(interface, look->selection.indices[i], &look->queues[i]);
+	(void)interface;
+	(void)index;
+	report_bits(report, "handle", queue->handle);
+	report_number(report, "size", queue->count);
+	report_number(report, "used", queue->used);
+	report_number(report, "logged", queue->logged);
+	report_number(report, "dropped", queue->lost);
+	report_number(report, "incoming", queue->incoming);
+	report_number(report, "waiters", queue->waiters);
+	report_number(report, "sleepers", queue->sleepers);
 }
 
 void tell_event_queues(struct interface *interface, struct page page, struct report *report)
 {
-	struct segment *segment = interface->submission.segment;
-	struct queue_look look;
+	static const struct object_kind kind = {
+		queue_in_use, queues_in_use, sizeof(struct queue_copy), look_queue, tell_queue};
 
-	select_page(&look.selection, segment, page, segment->limits.queues, queue_in_use);
-	interface_look(interface, look_queues, &look);
-	list_open(report, objects_in_use(segment, segment->free_queues, segment->limits.queues),
-		page, look.selection.next);
-	for (uint32_t i = 0; i < look.selection.count; i++) {
-		const struct queue_copy *queue = &look.queues[i];
-
-		if (queue->handle == 0)
-			continue;
-		report_object(report, NULL);
-		report_bits(report, "handle", queue->handle);
-		report_number(report, "size", queue->count);
-		report_number(report, "used", queue->used);
-		report_number(report, "logged", queue->logged);
-		report_number(report, "dropped", queue->lost);
-		report_number(report, "incoming", queue->incoming);
-		report_number(report, "waiters", queue->waiters);
-		report_number(report, "sleepers", queue->sleepers);
-		report_close(report);
-	}
-	report_close(report);
+	objects_tell(interface, page, &kind, interface->submission.segment->limits.queues, report);
 }
 
 /* --- access control --- */

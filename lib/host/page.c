@@ -2,6 +2,8 @@
 /* page.c - see page.h. */
 #include <host/page.h>
 
+#include <assert.h>
+
 #include <host/interface.h>
 
 uint32_t interface_number(const struct interface *interface)
@@ -32,15 +34,12 @@ void list_open(struct report *report, uint32_t total, struct page page, uint32_t
 {
 	report_number(report, "total", total);
 	report_number(report, "first", page.first);
-	if (next == UINT32_MAX)
-		report_nothing(report, "next");
-	else
-		report_number(report, "next", next);
+	report_number_if(report, "next", next != UINT32_MAX, next);
 	report_array(report, "items");
 }
 
-void select_page(struct selection *selection, struct segment *segment, struct page page,
-	uint32_t limit, bool (*in_use)(struct segment *segment, uint32_t index))
+void select_page(struct selection *selection, const struct segment *segment, struct page page,
+	uint32_t limit, bool (*in_use)(const struct segment *segment, uint32_t index))
 {
 	uint32_t most = page_count(page), i;
 
@@ -49,6 +48,45 @@ void select_page(struct selection *selection, struct segment *segment, struct pa
 		if (in_use(segment, i))
 			selection->indices[selection->count++] = i;
 	selection->next = i < limit ? i : UINT32_MAX;
+}
+
+struct objects_look {
+	const struct object_kind *kind;
+	struct selection selection;
+	_Alignas(uint64_t) uint8_t copies[PAGE_ITEMS][OBJECT_COPY_MAX];
+};
+
+static void look_objects(struct interface *interface, void *context)
+{
+	struct objects_look *look = context;
+	uint32_t known = 0;
+
+	engine_catch_up(interface->engine);
+	for (uint32_t i = 0; i < look->selection.count; i++) {
+		look->selection.indices[known] = look->selection.indices[i];
+		known += look->kind->look(
+			interface, look->selection.indices[i], look->copies[known]);
+	}
+	look->selection.count = known;
+}
+
+void objects_tell(struct interface *interface, struct page page, const struct object_kind *kind,
+	uint32_t limit, struct report *report)
+{
+	const struct segment *segment = interface->submission.segment;
+	struct objects_look look;
+
+	assert(kind->copy_bytes <= OBJECT_COPY_MAX);
+	look.kind = kind;
+	select_page(&look.selection, segment, page, limit, kind->in_use);
+	interface_look(interface, look_objects, &look);
+	list_open(report, kind->total(segment), page, look.selection.next);
+	for (uint32_t i = 0; i < look.selection.count; i++) {
+		report_object(report, NULL);
+		kind->tell(interface, look.selection.indices[i], look.copies[i], report);
+		report_close(report);
+	}
+	report_close(report);
 }
 
 bool portal_is_used(const struct segment *segment, uint32_t index)
@@ -73,4 +111,25 @@ uint32_t portals_in_use(const struct segment *segment)
 uint32_t objects_in_use(const struct segment *segment, uint64_t free_list, uint32_t limit)
 {
 	return limit - freelist_count(segment_at(segment, free_list), limit);
+}
+
+uint32_t entries_in_use(const struct segment *segment)
+{
+	return objects_in_use(segment, segment->free_entries, segment->limits.entries);
+}
+
+uint32_t regions_in_use(const struct segment *segment)
+{
+	return objects_in_use(
+		segment, segment->free_regions, segment->limits.regions - segment->limits.attached);
+}
+
+uint32_t queues_in_use(const struct segment *segment)
+{
+	return objects_in_use(segment, segment->free_queues, segment->limits.queues);
+}
+
+uint32_t counters_in_use(const struct segment *segment)
+{
+	return objects_in_use(segment, segment->free_counters, segment->limits.counters);
 }

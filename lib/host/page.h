@@ -23,10 +23,32 @@ uint32_t page_count(struct page page);
 /* Opens the array of a page's items. next: as in struct selection. */
 void list_open(struct report *report, uint32_t total, struct page page, uint32_t next);
 /* Those of `limit` objects for which in_use() holds. */
-void select_page(struct selection *selection, struct segment *segment, struct page page,
-	uint32_t limit, bool (*in_use)(struct segment *segment, uint32_t index));
+void select_page(struct selection *selection, const struct segment *segment, struct page page,
+	uint32_t limit, bool (*in_use)(const struct segment *segment, uint32_t index));
+
+/* A kind of objects of which pages are told. */
+struct object_kind {
+	bool (*in_use)(const struct segment *segment, uint32_t index);
+	uint32_t (*total)(const struct segment *segment);
+	size_t copy_bytes; /* OBJECT_COPY_MAX at most */
+	/* Copies an object while the poll core stands aside (inspection.c, I1). Returns false if
+	 * the poll core does not know it. */
+	bool (*look)(struct interface *interface, uint32_t index, void *copy);
+	/* Writes the members of an object that is open. */
+	void (*tell)(struct interface *interface, uint32_t index, const void *copy,
+		struct report *report);
+};
+#define OBJECT_COPY_MAX 160
+
+/* Tells a page of the `limit` objects of an interface. */
+void objects_tell(struct interface *interface, struct page page, const struct object_kind *kind,
+	uint32_t limit, struct report *report);
 /* How many of `limit` objects are not in their free list. */
 uint32_t objects_in_use(const struct segment *segment, uint64_t free_list, uint32_t limit);
+uint32_t entries_in_use(const struct segment *segment);
+uint32_t regions_in_use(const struct segment *segment); /* without those that are entries' */
+uint32_t queues_in_use(const struct segment *segment);
+uint32_t counters_in_use(const struct segment *segment);
 /* A Portal is in use that has an entry. */
 bool portal_is_used(const struct segment *segment, uint32_t index);
 uint32_t portals_in_use(const struct segment *segment);

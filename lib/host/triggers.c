@@ -14,7 +14,7 @@
 #include <host/page.h>
 #include <wire/message.h>
 
-static bool counter_in_use(struct segment *segment, uint32_t index)
+static bool counter_in_use(const struct segment *segment, uint32_t index)
 {
 	return atomic_load_explicit(&segment_counter(segment, index)->gate, memory_order_relaxed) !=
 	       0;
@@ -23,7 +23,7 @@ static bool counter_in_use(struct segment *segment, uint32_t index)
 /* --- counters --- */
 
 struct counter_copy {
-	uint64_t handle; /* 0: it has gone */
+	uint64_t handle;
 	struct event_count count;
 	uint32_t triggers;
 	uint64_t threshold; /* the least of its triggers */
@@ -31,74 +31,50 @@ struct counter_copy {
 	uint64_t test; /* the least of its sleepers */
 };
 
-struct counter_look {
-	struct selection selection;
-	struct counter_copy counters[PAGE_ITEMS];
-};
-
-static void counter_copy(struct interface *interface, uint32_t index, struct counter_copy *copy)
+static bool look_counter(struct interface *interface, uint32_t index, void *copied)
 {
 	const struct event_counter *counter = segment_counter(interface->submission.segment, index);
 	const struct trigger_list *list = counter->triggers;
 	uint64_t handle = atomic_load_explicit(&counter->gate, memory_order_acquire);
+	struct counter_copy *copy = copied;
 
-	*copy = (struct counter_copy){.handle = handle_name(interface, handle)};
 	if (handle == 0)
-		return;
+		return false;
+	*copy = (struct counter_copy){.handle = handle_name(interface, handle)};
 	event_counter_read(counter, handle, &copy->count);
 	copy->triggers = list ? list->count : 0;
 	if (copy->triggers > 0)
 		copy->threshold = list->heap[0].threshold;
 	copy->sleepers = atomic_load_explicit(&counter->sleepers, memory_order_relaxed);
 	copy->test = atomic_load_explicit(&counter->wake_at, memory_order_relaxed);
+	return true;
 }
 
-static void look_counters(struct interface *interface, void *context)
+static void tell_counter(
+	struct interface *interface, uint32_t index, const void *copy, struct report *report)
 {
-	struct counter_look *look = context;
+	const struct counter_copy *counter = copy;
 
-	engine_catch_up(interface->engine);
-	for (uint32_t i = 0; i < look->selection.count; i++)
-		counter_copy(interface, look->selection.indices[i], &look->counters[i]);
-}
-
-/* A number that is there only sometimes. */
-static void tell_number_if(struct report *report, const char *name, bool there, uint64_t number)
-{
-	if (there)
-		report_number(report, name, number);
-	else
-		report_nothing(report, name);
+	(void)interface;
+	report_bits(report, "handle", counter->handle);
+	report_number(report, "index", index);
+	report_number(report, "success", counter->count.success);
+	report_number(report, "failure", counter->count.failure);
+	report_number(report, "triggered", counter->triggers);
+	report_number_if(report, "threshold", counter->triggers > 0, counter->threshold);
+	report_number(report, "sleepers", counter->sleepers);
+	/* UINT64_MAX: woken just now */
+	report_number_if(report, "test", counter->sleepers > 0 && counter->test != UINT64_MAX,
+		counter->test);
 }
 
 void tell_event_counters(struct interface *interface, struct page page, struct report *report)
 {
-	struct segment *segment = interface->submission.segment;
-	struct counter_look look;
+	static const struct object_kind kind = {counter_in_use, counters_in_use,
+		sizeof(struct counter_copy), look_counter, tell_counter};
 
-	select_page(&look.selection, segment, page, segment->limits.counters, counter_in_use);
-	interface_look(interface, look_counters, &look);
-	list_open(report, objects_in_use(segment, segment->free_counters, segment->limits.counters),
-		page, look.selection.next);
-	for (uint32_t i = 0; i < look.selection.count; i++) {
-		const struct counter_copy *counter = &look.counters[i];
-
-		if (counter->handle == 0)
-			continue;
-		report_object(report, NULL);
-		report_bits(report, "handle", counter->handle);
-		report_number(report, "index", look.selection.indices[i]);
-		report_number(report, "success", counter->count.success);
-		report_number(report, "failure", counter->count.failure);
-		report_number(report, "triggered", counter->triggers);
-		tell_number_if(report, "threshold", counter->triggers > 0, counter->threshold);
-		report_number(report, "sleepers", counter->sleepers);
-		/* UINT64_MAX: woken just now */
-		tell_number_if(report, "test", counter->sleepers > 0 && counter->test != UINT64_MAX,
-			counter->test);
-		report_close(report);
-	}
-	report_close(report);
+	objects_tell(
+		interface, page, &kind, interface->submission.segment->limits.counters, report);
 }
 
 /* --- commands that wait --- */
