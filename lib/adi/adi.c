@@ -58,28 +58,9 @@ struct adi_operation {
 	struct adi_operation *made; /* the one that was made before */
 };
 
-static const struct option_word options[] = {
-	{REGION_PUT, "put"}, {REGION_GET, "get"}, {REGION_TRUNCATE, "truncate"}, {0, NULL}};
-static const struct words words = {.entry = "receive",
-	.region = "memory",
-	.queue = "queue",
-	.entries = "receives",
-	.regions = "memory_regions",
-	.queues = "queues",
-	.options = options};
 static const struct topic topics[] = {
-	{"port", NULL, "the device, its address, link, rings, buffers and counters", false,
-		tell_port},
-	{"ni", NULL, "the interface: its ids, limits and what of them is in use", false, tell_ni},
-	{"poll", NULL, "the thread that polls the port: how busy it is", false, tell_poll},
-	{"queues", NULL, "how many commands, operations and frames wait", false, tell_queues},
-	{"peers", NULL, "other processes: address, round trip time, window, losses", true,
-		tell_peers},
-	{"node", NULL, "processes of this machine: what passes between them and this", true,
-		tell_node},
-	{"drops", NULL, "what was dropped, by reason", false, tell_drops},
-	{"stats", NULL, "all counters", false, tell_stats},
-	{"config", NULL, "all settings with their values", false, tell_config},
+	TOPICS_OF_ALL,
+	TOPICS_OF_ALL_BEHIND,
 };
 static struct front front = {
 	.name = "ADI",
@@ -87,7 +68,7 @@ static struct front front = {
 	.closed = -2,
 	.topics = topics,
 	.topic_count = sizeof(topics) / sizeof(topics[0]),
-	.words = &words,
+	.words = &message_words,
 };
 
 static struct {

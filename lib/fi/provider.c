@@ -3,20 +3,8 @@
  * nothing is said. */
 #include <fi/state.h>
 
-#include <engine/segment.h>
 #include <host/inspection.h>
 
-static const struct option_word options[] = {
-	{REGION_PUT, "put"}, {REGION_GET, "get"}, {REGION_TRUNCATE, "truncate"}, {0, NULL}};
-static const struct words words = {
-	.entry = "receive",
-	.region = "memory",
-	.queue = "queue",
-	.entries = "receives",
-	.regions = "memory_regions",
-	.queues = "queues",
-	.options = options,
-};
 static const struct topic topics[] = {
 	TOPICS_OF_ALL,
 	TOPICS_OF_ALL_BEHIND,
@@ -28,7 +16,7 @@ struct front fi_front = {
 	.closed = -FI_EOPBADSTATE,
 	.topics = topics,
 	.topic_count = sizeof(topics) / sizeof(topics[0]),
-	.words = &words,
+	.words = &message_words,
 	.forked = domains_forget,
 };
 

@@ -451,6 +451,18 @@ const struct option_word option_words[] = {
 	{0, NULL},
 };
 
+static const struct option_word message_option_words[] = {
+	{REGION_PUT, "put"}, {REGION_GET, "get"}, {REGION_TRUNCATE, "truncate"}, {0, NULL}};
+const struct words message_words = {
+	.entry = "receive",
+	.region = "memory",
+	.queue = "queue",
+	.entries = "receives",
+	.regions = "memory_regions",
+	.queues = "queues",
+	.options = message_option_words,
+};
+
 const struct topic *inspection_topic(const struct front *front, const char *name)
 {
 	for (unsigned i = 0; i < front->topic_count; i++) {

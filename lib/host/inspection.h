@@ -20,14 +20,16 @@ struct page {
 	uint32_t count;
 };
 
+/* Writes members of an object that is open. The library's lock is held, and the interface is open.
+ */
+typedef void topic_tell(struct interface *interface, struct page page, struct report *report);
+
 struct topic {
 	const char *name;
 	const char *alias; /* NULL: none */
 	const char *help;
 	bool paged;
-	/* Writes members of an object that is open. The library's lock is held, and the interface
-	 * is open. */
-	void (*tell)(struct interface *interface, struct page page, struct report *report);
+	topic_tell *tell;
 };
 
 /* An option of regions, as a front end names it. */
@@ -52,6 +54,8 @@ struct words {
 };
 
 extern const struct option_word option_words[] CORE_API(option_words); /* of both Portals */
+/* Of front ends on lib/messages. */
+extern const struct words message_words CORE_API(message_words);
 
 /* NULL: the front end has none of that name. */
 const struct topic *inspection_topic(const struct front *front, const char *name);
@@ -63,24 +67,15 @@ enum answer inspection_write(const struct front *front, uint64_t handle, const c
 	struct page page, char *text, size_t size, size_t *length) CORE_API(inspection_write);
 
 /* For topics. Of any interface: */
-void tell_port(struct interface *interface, struct page page, struct report *report)
-	CORE_API(tell_port);
-void tell_ni(struct interface *interface, struct page page, struct report *report)
-	CORE_API(tell_ni);
-void tell_poll(struct interface *interface, struct page page, struct report *report)
-	CORE_API(tell_poll);
-void tell_queues(struct interface *interface, struct page page, struct report *report)
-	CORE_API(tell_queues);
-void tell_peers(struct interface *interface, struct page page, struct report *report)
-	CORE_API(tell_peers); /* paged */
-void tell_node(struct interface *interface, struct page page, struct report *report)
-	CORE_API(tell_node); /* paged */
-void tell_drops(struct interface *interface, struct page page, struct report *report)
-	CORE_API(tell_drops);
-void tell_stats(struct interface *interface, struct page page, struct report *report)
-	CORE_API(tell_stats);
-void tell_config(struct interface *interface, struct page page, struct report *report)
-	CORE_API(tell_config);
+topic_tell tell_port CORE_API(tell_port);
+topic_tell tell_ni CORE_API(tell_ni);
+topic_tell tell_poll CORE_API(tell_poll);
+topic_tell tell_queues CORE_API(tell_queues);
+topic_tell tell_peers CORE_API(tell_peers); /* paged */
+topic_tell tell_node CORE_API(tell_node);   /* paged */
+topic_tell tell_drops CORE_API(tell_drops);
+topic_tell tell_stats CORE_API(tell_stats);
+topic_tell tell_config CORE_API(tell_config);
 /* clang-format off */
 /* In a front end's table, the topics of any interface: before and behind its own. */
 #define TOPICS_OF_ALL                                                                              \
@@ -100,22 +95,14 @@ void tell_config(struct interface *interface, struct page page, struct report *r
 	{"config", NULL, "all settings with their values", false, tell_config}
 /* clang-format on */
 /* Of the engine's objects, in the front end's words; paged: */
-void tell_portals(struct interface *interface, struct page page, struct report *report)
-	CORE_API(tell_portals);
-void tell_entries(struct interface *interface, struct page page, struct report *report)
-	CORE_API(tell_entries);
-void tell_regions(struct interface *interface, struct page page, struct report *report)
-	CORE_API(tell_regions);
-void tell_event_queues(struct interface *interface, struct page page, struct report *report)
-	CORE_API(tell_event_queues);
+topic_tell tell_portals CORE_API(tell_portals);
+topic_tell tell_entries CORE_API(tell_entries);
+topic_tell tell_regions CORE_API(tell_regions);
+topic_tell tell_event_queues CORE_API(tell_event_queues);
+topic_tell tell_access CORE_API(tell_access);
 /* Of a space with tiers: */
-void tell_tiers(struct interface *interface, struct page page, struct report *report)
-	CORE_API(tell_tiers);
-void tell_event_counters(struct interface *interface, struct page page, struct report *report)
-	CORE_API(tell_event_counters);
-void tell_triggers(struct interface *interface, struct page page, struct report *report)
-	CORE_API(tell_triggers);
-void tell_access(struct interface *interface, struct page page, struct report *report)
-	CORE_API(tell_access);
+topic_tell tell_tiers CORE_API(tell_tiers);
+topic_tell tell_event_counters CORE_API(tell_event_counters);
+topic_tell tell_triggers CORE_API(tell_triggers);
 
 #endif

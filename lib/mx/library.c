@@ -18,18 +18,6 @@
 #define RETRY_MS    500u
 #define RETRIES_MAX 172800u /* a day */
 
-static const struct option_word options[] = {
-	{REGION_PUT, "put"}, {REGION_GET, "get"}, {REGION_TRUNCATE, "truncate"}, {0, NULL}};
-static const struct words words = {
-	.entry = "receive",
-	.region = "memory",
-	.queue = "queue",
-	.entries = "receives",
-	.regions = "memory_regions",
-	.queues = "queues",
-	.options = options,
-};
-
 static const struct topic topics[] = {
 	TOPICS_OF_ALL,
 	TOPICS_OF_ALL_BEHIND,
@@ -41,7 +29,7 @@ struct front mx_front = {
 	.closed = MX_NOT_INITIALIZED,
 	.topics = topics,
 	.topic_count = sizeof(topics) / sizeof(topics[0]),
-	.words = &words,
+	.words = &message_words,
 	.start_timeout = SECOND, /* a program that names an endpoint has learnt that it is open */
 	.forked = endpoints_forget,
 };
