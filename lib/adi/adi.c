@@ -92,11 +92,6 @@ static struct {
 
 /* --- the end of all */
 
-static uint64_t now(void)
-{
-	return library_now();
-}
-
 static void word_tell(uint32_t rank, unsigned kind, uint64_t value)
 {
 	messages_tell(adi.messages, rank, (uint64_t)kind << WORD_AT | value);
@@ -266,9 +261,9 @@ static void unexpected_show(void)
 
 /* --- starting and ending */
 
-static bool progress(void)
+static unsigned progress(void)
 {
-	return adi.messages && messages_progress(adi.messages) != 0;
+	return adi.messages ? messages_progress(adi.messages) : 0;
 }
 
 /* A size of bytes from the environment. */
@@ -305,7 +300,7 @@ static void peers_ask(void)
 {
 	uint64_t time;
 
-	if (adi.ask == 0 || (time = now()) < adi.ask)
+	if (adi.ask == 0 || (time = library_now()) < adi.ask)
 		return;
 	adi.ask = time + ask_interval();
 	for (uint32_t rank = 0; rank < adi.job.size; rank++)
@@ -326,13 +321,13 @@ static bool here_look(void *context)
 /* A barrier without a launcher: all tell rank 0 that they are here until it says that all are. */
 static bool barrier_listed(uint64_t limit)
 {
-	const uint64_t start = now();
+	const uint64_t start = library_now();
 
 	adi.barrier++;
 	do {
 		if (adi.job.rank != 0)
 			word_tell(0, WORD_HERE, adi.barrier);
-		if (now() - start > limit)
+		if (library_now() - start > limit)
 			return false;
 		peers_ask();
 	} while (!messages_wait(adi.messages, here_look, &adi.barrier, SAY_INTERVAL));
@@ -407,23 +402,7 @@ static bool process_is_mine(struct process self)
 	return false;
 }
 
-/* Does somebody answer for this process while the program computes? */
-static bool is_served(void)
-{
-	return !interfaces[0].inlined || interface_is_helped(&interfaces[0]);
-}
-
 static uint64_t opened; /* the interface */
-
-static bool process_answers(struct process process, uint64_t timeout)
-{
-	return member_answers(&front, opened, process, timeout);
-}
-
-static bool process_lives(struct process process, uint64_t timeout)
-{
-	return member_lives(&front, opened, process, timeout);
-}
 
 /* Room for all, and what a list says of them. */
 static bool processes_make(void)
@@ -445,7 +424,7 @@ static bool processes_meet(void)
 	struct card card = {0};
 
 	(void)member_card(&front, opened, &card);
-	adi.job.watch.silent = !is_served();
+	member_watch(&front, opened, &adi.job.watch);
 	if (!job_meet(&adi.job, &card))
 		return false;
 	for (uint32_t rank = 0; job_is_launched(&adi.job) && rank < adi.job.size; rank++) {
@@ -476,12 +455,10 @@ static bool start(void)
 	if (!messages_make(opened))
 		return false;
 	adi.job.drive = progress;
-	adi.job.watch.answers = is_served() ? process_answers : process_lives;
-	adi.job.watch.peer_timeout = setting_number(SETTING_PEER_TIMEOUT);
 	if (!job_together())
 		return false;
-	if (job_is_listed(&adi.job) && is_served())
-		adi.ask = now();
+	if (job_is_listed(&adi.job) && !adi.job.watch.silent)
+		adi.ask = library_now();
 	return true;
 }
 
@@ -501,13 +478,14 @@ API int adi_start(void (*done)(void *owner, const struct adi_result *result))
 /* Words of the last barrier, the first of which may go on pending: sends that nobody receives. */
 static void words_settle(void)
 {
-	uint64_t pending, since = now();
+	uint64_t pending, since = library_now();
 
-	while ((pending = messages_pending(adi.messages)) != 0 && now() - since < SETTLE_TIME) {
+	while ((pending = messages_pending(adi.messages)) != 0 &&
+		library_now() - since < SETTLE_TIME) {
 		/* The end of a message that needed no answer wakes nobody. */
 		(void)messages_wait(adi.messages, nothing_pends, NULL, MILLISECOND);
 		if (messages_pending(adi.messages) != pending)
-			since = now();
+			since = library_now();
 	}
 }
 
@@ -684,7 +662,7 @@ static bool anything_await(uint64_t timeout)
  * does not wait. */
 static void look_begin(void)
 {
-	if (adi.fruitless == LOOKS && now() - adi.looked >= LOOK_PAUSE)
+	if (adi.fruitless == LOOKS && library_now() - adi.looked >= LOOK_PAUSE)
 		adi.fruitless = 0;
 }
 
@@ -696,7 +674,7 @@ static void look_failed(void)
 	else if (anything_await(LOOK_WAIT))
 		adi.fruitless = 0;
 	if (adi.fruitless == LOOKS)
-		adi.looked = now();
+		adi.looked = library_now();
 }
 
 static bool probe_look(int source, int tag, int context, struct adi_result *result)

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include <base/port.h>
+#include <base/settings.h>
 
 uint32_t member_locality(const char *node)
 {
@@ -79,7 +80,7 @@ static bool member_ping(const struct front *front, uint64_t interface, struct pr
 	return answer == ANSWER_OK;
 }
 
-bool member_answers(
+static bool member_answers(
 	const struct front *front, uint64_t interface, struct process process, uint64_t timeout)
 {
 	struct ping_report report;
@@ -88,10 +89,25 @@ bool member_answers(
 	       report.outcome == PING_ANSWERED;
 }
 
-bool member_lives(
+static bool member_lives(
 	const struct front *front, uint64_t interface, struct process process, uint64_t timeout)
 {
 	struct ping_report report;
 
 	return !member_ping(front, interface, process, timeout, &report) || !report.absent;
+}
+
+void member_watch(const struct front *front, uint64_t interface, struct watch *watch)
+{
+	struct visit visit;
+
+	watch->front = front;
+	watch->interface = interface;
+	watch->peer_timeout = setting_number(SETTING_PEER_TIMEOUT);
+	watch->silent = false;
+	if (front_visit(front, &visit, interface, HANDLE_INTERFACE, -1) == 0) {
+		watch->silent = visit.interface->inlined && !interface_is_helped(visit.interface);
+		visit_leave(&visit);
+	}
+	watch->answers = watch->silent ? member_lives : member_answers;
 }

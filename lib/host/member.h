@@ -5,7 +5,7 @@
 #define HOST_MEMBER_H
 
 #include <host/visitor.h>
-#include <job/card.h>
+#include <job/job.h>
 
 /* A number of this machine, until it starts again, and of a node on it. */
 uint32_t member_locality(const char *node) CORE_API(member_locality);
@@ -15,13 +15,11 @@ bool member_card(const struct front *front, uint64_t interface, struct card *car
 /* What a card says of where its process is. Nothing if the interface is not open any more. */
 void member_knows(const struct front *front, uint64_t interface, const struct card *card)
 	CORE_API(member_knows);
-/* Does a process answer an echo question within so many ns? True as well if the interface is not
- * open any more. */
-bool member_answers(const struct front *front, uint64_t interface, struct process process,
-	uint64_t timeout) CORE_API(member_answers);
-/* The same of one that may answer in its own calls only: true also if it is silent, unless the port
- * knows that the process is not there. */
-bool member_lives(const struct front *front, uint64_t interface, struct process process,
-	uint64_t timeout) CORE_API(member_lives);
+/* Sets what a front end sets of a watch (job/job.h). A rank counts as alive if it answers an echo
+ * question, or if the interface is not open any more. Where this process answers in its own calls
+ * only, so may the others: there a silent rank is alive, too, unless the port knows that it is not
+ * there. */
+void member_watch(const struct front *front, uint64_t interface, struct watch *watch)
+	CORE_API(member_watch);
 
 #endif

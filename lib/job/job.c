@@ -46,7 +46,7 @@ bool job_find(struct job *job, bool lists)
 uint64_t job_sleep(struct job *job)
 {
 	uint64_t most = watch_turn(job);
-	bool drove = job->drive && job->drive();
+	bool drove = job->drive && job->drive() != 0;
 
 	if (drove)
 		return 0;

@@ -19,11 +19,18 @@
 
 #define JOB_SIZE_MAX (UINT32_C(1) << 20)
 
-/* watch.h. A front end sets the first three, before barriers at which it wants a watch. */
+struct front;
+
+/* Does a process answer the interface within timeout ns, or may it be alive nevertheless (W2)? */
+typedef bool watch_answers(
+	const struct front *front, uint64_t interface, struct process process, uint64_t timeout);
+
+/* watch.h. A front end sets the first five (host/member.h), before barriers at which it wants a
+ * watch. */
 struct watch {
-	/* Does a process answer within timeout ns, or may it be alive nevertheless (W2)? NULL:
-	 * nobody is looked after. */
-	bool (*answers)(struct process process, uint64_t timeout);
+	watch_answers *answers; /* NULL: nobody is looked after */
+	const struct front *front;
+	uint64_t interface;
 	uint64_t peer_timeout; /* ns of silence after which a rank is dead */
 	bool silent; /* this process answers in its own calls only; set before job_show() */
 	bool active;
@@ -37,9 +44,9 @@ struct job {
 	uint32_t rank, size;
 	enum launcher_kind kind;
 	int socket; /* LAUNCHER_PMI: to the launcher */
-	/* Moves messages while the launcher is awaited, and returns whether there were any; NULL:
+	/* Moves messages while the launcher is awaited, and returns 0 if there were none; NULL:
 	 * somebody else does. */
-	bool (*drive)(void);
+	unsigned (*drive)(void);
 	struct watch watch;
 	char space[PMI_SPACE]; /* name of the launcher's key-value space */
 	bool has_all;          /* LAUNCHER_PMI: it gives all keys and values at once, if asked */

@@ -92,7 +92,8 @@ static _Noreturn void neighbour_dead(struct job *job)
 static bool neighbour_lives(struct watch *watch)
 {
 	if (watch->lifeline.to.port == 0)
-		return watch->answers(watch->neighbour, least(ANSWER_TIME, watch->peer_timeout));
+		return watch->answers(watch->front, watch->interface, watch->neighbour,
+			least(ANSWER_TIME, watch->peer_timeout));
 	if (!watch->lifeline.asks)
 		lifeline_ask(&watch->lifeline, watch->peer_timeout);
 	switch (lifeline_look(&watch->lifeline)) {

@@ -15,7 +15,6 @@
 #include <base/cancel.h>
 #include <base/log.h>
 #include <base/port.h>
-#include <base/settings.h>
 #include <host/member.h>
 #include <job/job.h>
 #include <p3/interface.h>
@@ -57,11 +56,6 @@ static bool job_succeeds(bool done)
 
 /* --- joining */
 
-static bool interfaces_drive(void)
-{
-	return interface_drive() != 0;
-}
-
 static void job_end(void)
 {
 	free(addresses);
@@ -72,29 +66,11 @@ static void job_end(void)
 /* What the job is to know of an interface. */
 struct member {
 	struct card card;
-	bool drives;    /* it has no poll thread: a waiting thread moves its messages, */
-	bool is_helped; /* or, in the meantime, a helper */
 	uint64_t handle;
 	char port[sizeof(((struct port *)NULL)->name)];
 };
 
 static uint64_t joined_by; /* the interface that joined */
-
-static bool rank_answers(struct process process, uint64_t timeout)
-{
-	return member_answers(&portals, joined_by, process, timeout);
-}
-
-static bool rank_lives(struct process process, uint64_t timeout)
-{
-	return member_lives(&portals, joined_by, process, timeout);
-}
-
-/* W2. */
-static void watch_want(const struct member *member)
-{
-	job.watch.answers = member->drives && !member->is_helped ? rank_lives : rank_answers;
-}
 
 /* A loop is of no use where there are others. */
 static bool member_reaches_others(const struct member *member)
@@ -136,16 +112,15 @@ static int job_join(const struct member *member)
 		return PTL_FAIL;
 	if (!addresses_make(member))
 		return PTL_NOSPACE;
-	/* A helper serves the others while this thread sleeps until the launcher speaks. */
-	job.drive = member->drives && !member->is_helped ? interfaces_drive : NULL;
-	job.watch.peer_timeout = setting_number(SETTING_PEER_TIMEOUT);
-	job.watch.silent = job.drive != NULL;
+	/* A poll thread or a helper serves the others while this thread sleeps until the launcher
+	 * speaks. */
+	member_watch(&portals, joined_by, &job.watch);
+	job.drive = job.watch.silent ? interface_drive : NULL;
 	if (!job_succeeds(job_meet(&job, &member->card))) {
 		job_close(&job);
 		job_end();
 		return PTL_FAIL;
 	}
-	watch_want(member);
 	job_state = JOB_JOINED;
 	return PTL_OK;
 }
@@ -158,11 +133,7 @@ static int member_look(ptl_handle_ni_t interface, struct member *member)
 
 	if (code != PTL_OK)
 		return code;
-	*member = (struct member){
-		.drives = visit.interface->inlined,
-		.is_helped = interface_is_helped(visit.interface),
-		.handle = interface,
-	};
+	*member = (struct member){.handle = interface};
 	memcpy(member->port, visit.interface->port->name, sizeof(member->port));
 	visit_leave(&visit);
 	return member_card(&portals, interface, &member->card) ? PTL_OK : PTL_INV_NI;

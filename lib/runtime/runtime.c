@@ -124,8 +124,7 @@ static bool launcher_put(const char *key, const char *value)
 #define CARDS_SINGLE_MOST 64u /* ranks whose cards are worth a question each */
 
 PMI_API void postern_runtime_show(const uint8_t card[CARD_BYTES]);
-PMI_API void postern_runtime_wait(bool (*drive)(void),
-	bool (*answers)(struct process process, uint64_t timeout), uint64_t peer_timeout);
+PMI_API void postern_runtime_watch(unsigned (*drive)(void), const struct watch *watch);
 PMI_API bool postern_runtime_card(uint32_t rank, uint8_t card[CARD_BYTES]);
 
 static struct card own;
@@ -139,19 +138,18 @@ void postern_runtime_show(const uint8_t card[CARD_BYTES])
 	pthread_mutex_unlock(&lock);
 }
 
+static watch_answers *rank_answers;
+
 /* What a thread that waits for the others does (job/job.h). drive: NULL: this process answers
  * others while it computes. */
-static bool (*rank_answers)(struct process process, uint64_t timeout);
-
-void postern_runtime_wait(bool (*drive)(void),
-	bool (*answers)(struct process process, uint64_t timeout), uint64_t peer_timeout)
+void postern_runtime_watch(unsigned (*drive)(void), const struct watch *watch)
 {
 	pthread_mutex_lock(&lock);
 	if (own_state == OWN_NONE) {
 		job.drive = drive;
-		job.watch.silent = drive != NULL;
-		job.watch.peer_timeout = peer_timeout;
-		rank_answers = answers;
+		job.watch = *watch;
+		job.watch.answers = NULL;
+		rank_answers = watch->answers;
 	}
 	pthread_mutex_unlock(&lock);
 }

@@ -21,7 +21,7 @@
 static const struct card self = {.process = {101, 7}};
 static unsigned driven;
 
-static bool drive(void)
+static unsigned drive(void)
 {
 	return ++driven < 3;
 }

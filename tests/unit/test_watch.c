@@ -19,8 +19,11 @@ static unsigned asked;
 static unsigned silent; /* questions that are not answered */
 static struct process asked_last;
 
-static bool answers(struct process process, uint64_t timeout)
+static bool answers(
+	const struct front *front, uint64_t interface, struct process process, uint64_t timeout)
 {
+	(void)front;
+	(void)interface;
 	(void)timeout;
 	asked_last = process;
 	if (asked++ >= silent)
