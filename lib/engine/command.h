@@ -59,7 +59,9 @@ enum command_kind {
 	/* answered: OK, GONE; PENDING: nothing was found that is here, but something is on its way.
 	 * Three lines: struct search_lines; in object.portal */
 	COMMAND_SEARCH,
-	COMMAND_WITHDRAW, /* answered: the entry is unlinked. OK, GONE, PENDING */
+	/* answered: the entry is unlinked. OK, GONE; PENDING: it is in use, and stays, or
+	 * (other: 1) takes no more messages and is GONE after those that it has */
+	COMMAND_WITHDRAW,
 	/* answered: the receive whose outcome is at the address `other` has left, or its load that
 	 * was refused has. OK; GONE: it has a message, and no such load */
 	COMMAND_RECEIVE_WITHDRAW,

@@ -32,8 +32,8 @@ uint32_t entry_places(const struct space *space, const struct region *region)
 	       (uint32_t)(frees && tier_wanted(region, TIER_FREE, TIER_OK));
 }
 
-/* An entry leaves its list: no message finds it any more, and its handle is stale. */
-static void entry_detach(struct space *space, struct region *region)
+/* An entry leaves its list: no message finds it any more. */
+static void entry_leave_list(struct space *space, struct region *region)
 {
 	uint32_t index = region_number(space, region);
 	struct entry *entry = segment_entry(space->segment, index);
@@ -42,9 +42,17 @@ static void entry_detach(struct space *space, struct region *region)
 	match_remove(&space->entries, portal_list(space, entry->portal, tier), index);
 	entry->linked = false;
 	region->state = REGION_LEAVING;
-	atomic_store_explicit(&entry->gate, 0, memory_order_release);
 	atomic_fetch_sub_explicit(&segment_portal(space->segment, entry->portal)->length[tier], 1,
 		memory_order_release);
+}
+
+/* The same, and its handle is stale. */
+static void entry_detach(struct space *space, struct region *region)
+{
+	const uint32_t index = region_number(space, region);
+
+	entry_leave_list(space, region);
+	atomic_store_explicit(&segment_entry(space->segment, index)->gate, 0, memory_order_release);
 }
 
 static void entry_give(struct space *space, struct region *region)
@@ -155,8 +163,12 @@ enum answer tiers_withdraw(struct space *space, const struct command *command)
 	if (region->state == REGION_FREE)
 		return ANSWER_GONE;
 	/* Also that of an entry which has claimed a message and is in no list: entry_drop(). */
-	if (region->pending != 0 || attachment_of(space, region)->headers != 0)
+	if (region->pending != 0 || attachment_of(space, region)->headers != 0) {
+		/* It is freed with the last message, and its handle is good until then. */
+		if (command->object.other && segment_entry(segment, index)->linked)
+			entry_leave_list(space, region);
 		return ANSWER_PENDING;
+	}
 	entry_detach(space, region);
 	entry_give(space, region);
 	return ANSWER_OK;

@@ -76,7 +76,7 @@ static inline void entry_settle(struct space *space, struct region *region)
 
 /* COMMAND_APPEND. */
 void tiers_append(struct space *space, const struct command *command);
-/* COMMAND_WITHDRAW: OK; GONE; PENDING, it is in use. */
+/* COMMAND_WITHDRAW: OK; GONE; PENDING, it is in use (command.h). */
 enum answer tiers_withdraw(struct space *space, const struct command *command);
 
 #endif

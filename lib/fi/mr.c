@@ -99,16 +99,15 @@ static bool entry_append(struct remote *remote, const struct wish *wish, struct 
 	return true;
 }
 
-/* Returns when no request has the entry's memory. Time goes on for all engines meanwhile. */
-static void entry_withdraw(struct remote *remote, const struct handle *handle)
+/* No request gets the entry's memory any more. Returns false while one has it. */
+static bool entry_withdraw(struct remote *remote, const struct handle *handle)
 {
 	struct command command = {.kind = COMMAND_WITHDRAW};
-	unsigned looks = 0;
 
 	command.object.index = handle->index;
 	command.object.generation = handle->generation;
-	while (visit_call(&remote->visit, &command, NULL, NULL) == ANSWER_PENDING)
-		backoff(&looks);
+	command.object.other = 1;
+	return visit_call(&remote->visit, &command, NULL, NULL) != ANSWER_PENDING;
 }
 
 static struct wish wish_of(
@@ -219,17 +218,32 @@ void tallies_run(struct remote *remote)
 
 static void registration_free(struct registration *registration)
 {
-	struct remote *remote = registration->remote;
-
-	for (unsigned i = 0; i < registration->count; i++)
-		entry_withdraw(remote, &registration->entries[i]);
-	if (registration->count != 0) /* else nothing of it can be in the list */
-		tallies_run(remote);
 	link_remove(&registration->of_mr);
 	link_remove(&registration->of_remote);
 	free(registration);
 }
 
+/* A space loses a region. Returns false while a request has its memory. */
+static bool registration_end(struct registration *registration)
+{
+	struct remote *remote = registration->remote;
+
+	if (remote_enter(remote)) { /* else in a child made by fork(), which has no entries */
+		bool ended = true;
+
+		for (unsigned i = 0; i < registration->count; i++)
+			ended &= entry_withdraw(remote, &registration->entries[i]);
+		if (ended)
+			tallies_run(remote);
+		visit_leave(&remote->visit);
+		if (!ended)
+			return false;
+	}
+	registration_free(registration);
+	return true;
+}
+
+/* What fails leaves a registration that mr_deregister() ends. */
 static bool registration_make(struct remote *remote, struct mr *mr)
 {
 	struct wish wishes[PORTALS];
@@ -247,10 +261,7 @@ static bool registration_make(struct remote *remote, struct mr *mr)
 	while (registration->count < count && entry_append(remote, &wishes[registration->count],
 						      &registration->entries[registration->count]))
 		registration->count++;
-	if (registration->count == count)
-		return true;
-	registration_free(registration);
-	return false;
+	return registration->count == count;
 }
 
 bool regions_register(struct remote *remote)
@@ -275,26 +286,25 @@ void regions_deregister(struct remote *remote)
 {
 	list_each (struct registration, registration, &remote->registrations, of_remote) {
 		registration_count(registration);
-		link_remove(&registration->of_mr);
-		link_remove(&registration->of_remote);
-		free(registration);
+		registration_free(registration);
 	}
 }
 
 /* --- regions */
 
-/* Takes a region out of all spaces. The domain's lock is held. */
+/* Takes a region out of all spaces. The domain's lock is let go while a peer's request has the
+ * region's memory: endpoints, with their registrations, may come and go meanwhile. */
 static void mr_deregister(struct mr *mr)
 {
-	list_each (struct registration, registration, &mr->registrations, of_mr) {
-		struct remote *remote = registration->remote;
-		const bool entered = remote_enter(remote);
+	struct domain *domain = mr->domain;
+	unsigned looks = 0;
 
-		if (!entered) /* in a child made by fork(), which has no entries */
-			registration->count = 0;
-		registration_free(registration);
-		if (entered)
-			visit_leave(&remote->visit);
+	while (!list_empty(&mr->registrations)) {
+		if (registration_end(list_first(&mr->registrations, struct registration, of_mr)))
+			continue;
+		domain_leave(domain);
+		backoff(&looks);
+		domain_enter(domain);
 	}
 }
 

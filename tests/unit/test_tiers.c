@@ -84,6 +84,24 @@ static void portal__that_is_disabled_refuses_and_waits_for_what_it_has_accepted(
 	assert_int_equal(portal(target, COMMAND_PORTAL_CLOSE), ANSWER_GONE);
 }
 
+/* A sender that always has a message under way does not keep it. */
+static void entry__that_leaves_takes_no_more_messages(void **state)
+{
+	struct fake_target *target = *state;
+	struct message_header header = request(MESSAGE_STORE, 50);
+	uint64_t entry = append(target, (struct rig_tier){.ignore = UINT64_MAX, .options = BOTH});
+	struct fake_arrival *arrival = fake_begin(RIG_PEER, &header, 50);
+
+	assert_int_equal(entry_leave(target, entry, 1), ANSWER_PENDING);
+	arrive(&header);
+	expect_answer(MESSAGE_STORED, TIER_DROPPED, 0, 0, 0);
+	assert_int_equal(entry_leave(target, entry, 1), ANSWER_PENDING);
+	assert_int_equal(withdraw(target, entry), ANSWER_PENDING);
+	fake_end(arrival, TRANSPORT_OK);
+	expect_answer(MESSAGE_STORED, TIER_OK, 0, 50, 0);
+	assert_int_equal(entry_leave(target, entry, 1), ANSWER_GONE);
+}
+
 /* A Portal that is controlled, with a queue of its own for 4 events, of which it may fill `most`;
  * 0: all. What was open is closed. */
 static uint64_t control_part(struct fake_target *target, uint32_t most)
@@ -854,6 +872,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		test(refusal__tells_why_and_leaves_no_trace),
 		test(portal__that_is_disabled_refuses_and_waits_for_what_it_has_accepted),
+		test(entry__that_leaves_takes_no_more_messages),
 		test(control__of_a_part_of_a_queue_fills_no_more),
 		test(control__refuses_what_finds_no_entry_or_no_place_and_says_so_once),
 		test(control__keeps_places_for_the_ends_of_what_it_has_accepted),

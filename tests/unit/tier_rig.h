@@ -62,13 +62,19 @@ static inline uint64_t append(struct fake_target *target, struct rig_tier tier)
 	return handle;
 }
 
-static inline enum answer withdraw(struct fake_target *target, uint64_t entry)
+static inline enum answer entry_leave(struct fake_target *target, uint64_t entry, uint64_t how)
 {
 	struct command command = {.kind = COMMAND_WITHDRAW};
 
 	command.object.index = handle_index(entry);
 	command.object.generation = handle_generation(entry);
+	command.object.other = how;
 	return rig_ask(target->space, &command);
+}
+
+static inline enum answer withdraw(struct fake_target *target, uint64_t entry)
+{
+	return entry_leave(target, entry, 0);
 }
 
 #endif
