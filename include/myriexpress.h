@@ -408,16 +408,16 @@ MX_FUNCTION mx_return_t mx_context(mx_request_t *request, void **context);
 
 /* --- Completion
  *
- * timeout: milliseconds; MX_INFINITE: no limit. When it has passed, or mx_wakeup() is called, a
- * function that blocks returns MX_SUCCESS with result 0.
+ * timeout is in milliseconds; MX_INFINITE means no limit. A blocking function returns MX_SUCCESS
+ * with result 0 if the timeout has passed, or if mx_wakeup() is called.
  *
  * MX_BAD_REQUEST     *request is not a request of this endpoint.
  * MX_BAD_MATCH_MASK  match_info has a bit that is not in match_mask.
  */
 
 /* Checks whether a request is complete.
- *   status  out, if it is complete; may be NULL
- *   result  out. 1: it is complete, and is released */
+ *   status  out, if the request is complete; may be NULL
+ *   result  out: 1 if the request is complete, and has been released; otherwise 0 */
 MX_FUNCTION mx_return_t mx_test(
 	mx_endpoint_t endpoint, mx_request_t *request, mx_status_t *status, uint32_t *result);
 /* The same, but blocks until the request is complete. */
@@ -434,7 +434,7 @@ MX_FUNCTION mx_return_t mx_wait_any(mx_endpoint_t endpoint, uint32_t timeout, ui
 
 /* Gets the request that completed first. It is not released: mx_test() does that.
  *   request  out, if there is one
- *   result   out. 1: there is one */
+ *   result   out: 1 if there is such a request, otherwise 0 */
 MX_FUNCTION mx_return_t mx_ipeek(mx_endpoint_t endpoint, mx_request_t *request, uint32_t *result);
 /* The same, but blocks until a request is complete. */
 MX_FUNCTION mx_return_t mx_peek(

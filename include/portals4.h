@@ -685,8 +685,8 @@ PTL_API int PtlGet(ptl_handle_md_t md_handle, ptl_size_t local_offset, ptl_size_
  *   datatype   of an element; the operation must be defined for it
  *   the others as in PtlPut
  * Returns
- *   PTL_ARG_INVALID  As PtlPut, or length is larger than max_atomic_size, or the operation is not
- *                    one of these or not defined for datatype. */
+ *   PTL_ARG_INVALID  As PtlPut, or length is larger than max_atomic_size, operation is not one of
+ *                    PTL_MIN to PTL_BXOR, or it is not defined for datatype. */
 PTL_API int PtlAtomic(ptl_handle_md_t md_handle, ptl_size_t local_offset, ptl_size_t length,
 	ptl_ack_req_t ack_req, ptl_process_t target_id, ptl_pt_index_t pt_index,
 	ptl_match_bits_t match_bits, ptl_size_t remote_offset, void *user_ptr,
@@ -697,7 +697,8 @@ PTL_API int PtlAtomic(ptl_handle_md_t md_handle, ptl_size_t local_offset, ptl_si
  *   put_md_handle, local_put_offset  where the source is
  *   the others as in PtlAtomic
  * Returns
- *   PTL_ARG_INVALID  As PtlAtomic, for both descriptors, with max_fetch_atomic_size. */
+ *   PTL_ARG_INVALID  As PtlAtomic: each of the two descriptors is checked in this way, and length
+ *                    must not be larger than max_fetch_atomic_size. */
 PTL_API int PtlFetchAtomic(ptl_handle_md_t get_md_handle, ptl_size_t local_get_offset,
 	ptl_handle_md_t put_md_handle, ptl_size_t local_put_offset, ptl_size_t length,
 	ptl_process_t target_id, ptl_pt_index_t pt_index, ptl_match_bits_t match_bits,
@@ -721,11 +722,11 @@ PTL_API int PtlSwap(ptl_handle_md_t get_md_handle, ptl_size_t local_get_offset,
 /* 12. Waits until the results of atomic operations on this process's memory are visible to it. */
 PTL_API int PtlAtomicSync(void);
 
-/* Triggered operations. A triggered operation begins when the sum of both numbers of a counter,
- * success and failure, is at least threshold; if it is so already, at once. The program need not
- * make a call for the operation to begin. Operations that the same change of a counter starts
- * begin in the order of the calls. Data is read when the operation begins; the operand of a swap
- * is read during the call. */
+/* Triggered operations. A triggered operation begins when the sum of the counter's two numbers,
+ * success and failure, is at least threshold; it begins at once if this sum is large enough
+ * already. It begins even if the program makes no further call. If one change of a counter starts
+ * several operations, they begin in the order of their calls. Data is read when the operation
+ * begins; the operand of a swap is read during the call. */
 
 /* 10. Calls PtlPut, PtlGet, PtlAtomic, PtlFetchAtomic or PtlSwap when a counter reaches a
  * threshold.
@@ -857,7 +858,7 @@ PTL_API int PtlEQPoll(const ptl_handle_eq_t *eq_handles, unsigned int size, ptl_
  *   PTL_ARG_INVALID  ni_handle is bad. */
 PTL_API int PtlStartBundle(ptl_handle_ni_t ni_handle);
 
-/* 4. Ends a bundle.
+/* 4. Ends the bundle that the last PtlStartBundle began.
  * Returns
  *   PTL_ARG_INVALID  ni_handle is bad. */
 PTL_API int PtlEndBundle(ptl_handle_ni_t ni_handle);

@@ -266,8 +266,8 @@ struct postern_ping {
  *   interface    the interface that asks
  *   target       the process to ask, which may be this one
  *   size         bytes of the question's frame after its Ethernet header; 0: the smallest
- *   answer_size  bytes wanted of the answer; 0: the smallest; more than the question: as large as
- *                the question
+ *   answer_size  bytes wanted of the answer's frame; 0: the smallest. The answer is never larger
+ *                than the question
  *   timeout      ns to wait at most, finding the target's address included
  *   ping         out: the result, if PTL_OK is returned
  * The call blocks. Any thread may call this, several at once.

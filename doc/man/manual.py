@@ -345,6 +345,7 @@ def code_told(name, code, text, functions_of_all, header):
     """When a function returns a code; if that is "as" another function, then also what that one's comment says of it."""
     if not text.startswith("As "):
         return text
+    text = text.replace("the plain function", name.replace("Triggered", ""))
     for other in references(name, text, functions_of_all, header):
         for known, more in parts(other.comment)[5]:
             if known == code:

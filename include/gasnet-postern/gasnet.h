@@ -610,33 +610,38 @@ GASNET_FUNCTION void gasnet_put_val(
 GASNET_FUNCTION gasnet_register_value_t gasnet_get_val(
 	gasnet_node_t node, void *src, size_t nbytes);
 
-/* Begins a put, which is complete when its handle is synchronised. The source may be changed after
+/* Begins a put. It is complete when its handle is synchronised. The source may be changed after
  * the call.
- * Returns a handle, which this thread synchronises once; GASNET_INVALID_HANDLE: it is done. */
+ * Returns a handle, which this thread synchronises once, or GASNET_INVALID_HANDLE if the operation
+ * is complete. */
 GASNET_FUNCTION gasnet_handle_t gasnet_put_nb(
 	gasnet_node_t node, void *dest, void *src, size_t nbytes);
 
 /* Begins a put whose source must not change until its handle is synchronised.
- * Returns a handle, which this thread synchronises once; GASNET_INVALID_HANDLE: it is done. */
+ * Returns a handle, which this thread synchronises once, or GASNET_INVALID_HANDLE if the operation
+ * is complete. */
 GASNET_FUNCTION gasnet_handle_t gasnet_put_nb_bulk(
 	gasnet_node_t node, void *dest, void *src, size_t nbytes);
 
-/* Begins a get, which is done when its handle is synchronised.
+/* Begins a get. It is complete when its handle is synchronised.
  * macro gasnet_handle_t gasnet_get_nb_bulk(void *dest, gasnet_node_t node, void *src, size_t n);
- * Returns a handle, which this thread synchronises once; GASNET_INVALID_HANDLE: it is done. */
+ * Returns a handle, which this thread synchronises once, or GASNET_INVALID_HANDLE if the operation
+ * is complete. */
 GASNET_FUNCTION gasnet_handle_t gasnet_get_nb(
 	void *dest, gasnet_node_t node, void *src, size_t nbytes);
 #define gasnet_get_nb_bulk gasnet_get_nb
 
-/* Begins to set bytes, which is done when its handle is synchronised.
+/* Begins to set bytes. The operation is complete when its handle is synchronised.
  *   val  the value of each byte
- * Returns a handle, which this thread synchronises once; GASNET_INVALID_HANDLE: it is done. */
+ * Returns a handle, which this thread synchronises once, or GASNET_INVALID_HANDLE if the operation
+ * is complete. */
 GASNET_FUNCTION gasnet_handle_t gasnet_memset_nb(
 	gasnet_node_t node, void *dest, int val, size_t nbytes);
 
-/* Begins to put a value, which is done when its handle is synchronised.
+/* Begins to put a value. The operation is complete when its handle is synchronised.
  *   nbytes  1 to 8: the number of low bytes of the value
- * Returns a handle, which this thread synchronises once; GASNET_INVALID_HANDLE: it is done. */
+ * Returns a handle, which this thread synchronises once, or GASNET_INVALID_HANDLE if the operation
+ * is complete. */
 GASNET_FUNCTION gasnet_handle_t gasnet_put_nb_val(
 	gasnet_node_t node, void *dest, gasnet_register_value_t value, size_t nbytes);
 
@@ -743,22 +748,23 @@ GASNET_FUNCTION gasnet_handle_t gasnet_end_nbi_accessregion(void);
 GASNET_FUNCTION void gasnet_barrier_notify(int id, int flags);
 
 /* Waits until all ranks have entered the barrier, and runs handlers meanwhile.
- *   id, flags  as of gasnet_barrier_notify()
+ *   id, flags  the same values as in this rank's gasnet_barrier_notify()
  * Returns
  *   GASNET_ERR_BARRIER_MISMATCH  Two ranks have different ids, a rank has
- *                                GASNET_BARRIERFLAG_MISMATCH, or id or flags are not those of this
- *                                rank's notify. The barrier has been passed nevertheless. */
+ *                                GASNET_BARRIERFLAG_MISMATCH, or id or flags differ from those of
+ *                                this rank's notify. The rank has passed the barrier
+ *                                nevertheless. */
 GASNET_FUNCTION int gasnet_barrier_wait(int id, int flags);
 
 /* Passes the barrier if all ranks have entered it.
- *   id, flags  as of gasnet_barrier_notify()
+ *   id, flags  the same values as in this rank's gasnet_barrier_notify()
  * Returns
  *   GASNET_ERR_NOT_READY         A rank has not entered it.
  *   GASNET_ERR_BARRIER_MISMATCH  As gasnet_barrier_wait(). */
 GASNET_FUNCTION int gasnet_barrier_try(int id, int flags);
 
 /* Enters a barrier and waits for it.
- *   id, flags  as of gasnet_barrier_notify()
+ *   id, flags  as in gasnet_barrier_notify()
  * Returns
  *   GASNET_ERR_BARRIER_MISMATCH  As gasnet_barrier_wait(). */
 GASNET_FUNCTION int gasnet_barrier(int id, int flags);
