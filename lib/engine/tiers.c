@@ -935,6 +935,8 @@ enum answer tiers_answer(struct space *space, const struct command *command)
 		return unexpected_search(space, (const struct long_command *)(const void *)command);
 	case COMMAND_WITHDRAW:
 		return tiers_withdraw(space, command);
+	case COMMAND_RECEIVE_PASS:
+		return unexpected_pass(space, command);
 	case COMMAND_RECEIVE_WITHDRAW:
 		return letters_withdraw(space, command);
 	case COMMAND_REGION_RELEASE:

@@ -374,6 +374,7 @@ void unexpected_ended(struct space *space, uint32_t i, enum tier_verdict verdict
 		return;
 	}
 	taker = header->taker;
+	header->taker.receive = NULL; /* its memory may be another receive's: unexpected_pass() */
 	header_tell(space, i, &taker);
 	if (taker.entry == INDEX_NONE)
 		return;
@@ -394,6 +395,8 @@ static void header_take(struct space *space, uint32_t i, const struct taker *tak
 	}
 	header->state = HEADER_CLAIMED;
 	header->taker = *taker;
+	if (taker->receive)
+		taker->receive->slot = space->segment->limits.receives + i;
 	if (taker->entry != INDEX_NONE)
 		segment_region(space->segment, taker->entry)->pending++;
 }
@@ -526,6 +529,23 @@ bool unexpected_give(struct space *space, const struct command *receive)
 		return false;
 	header_take(space, i, &taker);
 	return true;
+}
+
+enum answer unexpected_pass(struct space *space, const struct command *command)
+{
+	const struct segment_limits *limits = &space->segment->limits;
+	struct outcome *outcome = (struct outcome *)(uintptr_t)command->receive.outcome;
+	const uint32_t i = outcome->slot - limits->receives;
+	struct header *header = &space->headers[i];
+
+	if (outcome->slot < limits->receives || i >= limits->unexpected ||
+		header->state != HEADER_CLAIMED || header->taker.receive != outcome)
+		return ANSWER_GONE;
+	outcome->peer = header->account.nid;
+	header->taker = (struct taker){.user = command->receive.start,
+		.log = TIER_BIT(TIER_PUT_KEPT) | TIER_BIT_FAILED(TIER_PUT_KEPT),
+		.entry = INDEX_NONE};
+	return ANSWER_OK;
 }
 
 enum answer unexpected_search(struct space *space, const struct long_command *command)

@@ -108,6 +108,8 @@ static inline const struct map_vector *receive_vector(const struct command *comm
 
 /* The same for a COMMAND_RECEIVE, which takes one. Returns false if none is kept that matches. */
 bool unexpected_give(struct space *space, const struct command *receive);
+/* COMMAND_RECEIVE_PASS. */
+enum answer unexpected_pass(struct space *space, const struct command *command);
 enum answer unexpected_search(struct space *space, const struct long_command *command);
 /* U7. There may be memory. */
 void unexpected_fetch(struct space *space, uint32_t portal);

@@ -180,8 +180,6 @@ static bool receive_abandon(struct messages *messages, struct transfer *message)
 {
 	struct peer *peer = &messages->peers[message->peer];
 
-	if (!message->acknowledged)
-		return false;
 	if (link_listed(&message->link)) {
 		link_remove(&message->link);
 		if (!peer->failed)
@@ -200,10 +198,15 @@ bool messages_abandon(struct messages *messages, struct transfer *message)
 {
 	bool given_up;
 
-	if ((message->kind == ITEM_RECEIVE && !message->acknowledged) || !messages_visit(messages))
+	if ((message->kind == ITEM_RECEIVE && !message->posted && !message->acknowledged) ||
+		!messages_visit(messages))
 		return false;
-	given_up = message->kind == ITEM_SEND ? send_abandon(messages, message)
-					      : receive_abandon(messages, message);
+	if (message->kind == ITEM_SEND)
+		given_up = send_abandon(messages, message);
+	else if (message->acknowledged)
+		given_up = receive_abandon(messages, message);
+	else
+		given_up = taken_pass(messages, message);
 	visit_leave(&messages->visit);
 	return given_up;
 }

@@ -190,6 +190,7 @@ struct unexpected {
 	bool claimed;             /* messages_claim() */
 	bool whole;               /* taken: its event is here */
 	bool unwanted;            /* taken: messages_discard() */
+	bool passed;              /* taken from a receive that was given up, and is still posted */
 	struct transfer *receive; /* taken: by messages_receive_taken(); NULL: none yet */
 	char data[];
 };
@@ -317,9 +318,9 @@ void messages_receive_wish(
  * called; so always for a receive for many messages. */
 bool messages_cancel(struct messages *messages, struct transfer *message);
 /* Gives up a send that waits for credit or for the receiver, or a receive whose data its sender has
- * not begun to send: done() is not called, and the sender hears of it as if there had been no room.
- * Returns false if it ends by itself, soon or when the peer is found silent, or is a receive that
- * has matched nothing. */
+ * not begun to send, or whose message is on its way to a block: done() is not called, and the
+ * sender hears of it as if there had been no room. Returns false if it ends by itself, soon or when
+ * the peer is found silent, or is a receive that has matched nothing. */
 bool messages_abandon(struct messages *messages, struct transfer *message);
 /* Is there a kept message that such a receive would get? */
 bool messages_probe(

@@ -351,6 +351,9 @@ void shown_done(struct messages *messages, struct transfer *message);
 /* The same of a message that was taken. */
 void taken_heard(struct messages *messages, struct transfer *message, const struct news *news);
 void taken_done(struct messages *messages, struct transfer *message);
+/* A receive is given up. Returns true if its message had been kept, and is on its way here: it is
+ * discarded when it has come. */
+bool taken_pass(struct messages *messages, struct transfer *receive);
 struct unexpected *shown_find(const struct messages *messages, uint32_t peer, uint64_t bits,
 	uint64_t ignore, bool claimed);
 /* Those that were shown have as much memory as they may have. */

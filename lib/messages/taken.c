@@ -47,6 +47,7 @@ static void taken_end(struct messages *messages, struct unexpected *taken)
 	struct transfer *message = &taken->transfer;
 
 	credit_count(messages, message->peer);
+	messages->posted -= taken->passed;
 	if (message->result == TRANSFER_FAILED ||
 		(taken->moved == message->whole && !(message->value & VALUE_SYNCHRONOUS))) {
 		taken_free(taken);
@@ -76,12 +77,14 @@ void taken_heard(struct messages *messages, struct transfer *message, const stru
 		return;
 	}
 	message->value = news->value;
+	message->bits = news->bits;
+	message->whole = news->requested;
 	if (news->verdict != TIER_OK) {
 		message->result = TRANSFER_FAILED;
 		peer_lose(messages, message->peer, news->verdict);
 	} else {
 		taken->moved = news->moved;
-		if (news->moved > 0)
+		if (news->moved > 0 && !taken->unwanted)
 			memcpy(taken->data, (const void *)(uintptr_t)news->start, news->moved);
 	}
 	taken->whole = true;
@@ -148,4 +151,25 @@ void messages_discard(struct messages *messages, struct unexpected *taken)
 		return;
 	taken_settle(messages, taken);
 	visit_leave(&messages->visit);
+}
+
+bool taken_pass(struct messages *messages, struct transfer *receive)
+{
+	struct unexpected *taken = malloc(sizeof(*taken));
+	struct command command = {.kind = COMMAND_RECEIVE_PASS};
+
+	if (!taken)
+		return false;
+	*taken = (struct unexpected){
+		.transfer = {.kind = ITEM_TAKEN}, .unwanted = true, .passed = true};
+	command.receive.outcome = (uintptr_t)&receive->outcome;
+	command.receive.start = item_name(taken);
+	if (visit_call(&messages->visit, &command, NULL, NULL) != ANSWER_OK) {
+		free(taken);
+		return false;
+	}
+	taken->transfer.peer = receive->outcome.peer;
+	list_append(&messages->unexpected, &taken->all);
+	messages->peers[taken->transfer.peer].carried = true;
+	return true;
 }

@@ -106,6 +106,17 @@ static inline enum answer withdraw(const struct mailbox *mailbox, struct outcome
 	return rig_ask(mailbox->space, &command);
 }
 
+/* What a receive has claimed is an item's. */
+static inline enum answer receive_pass(
+	const struct mailbox *mailbox, struct outcome *outcome, uint64_t item)
+{
+	struct command command = {.kind = COMMAND_RECEIVE_PASS};
+
+	command.receive.outcome = (uintptr_t)outcome;
+	command.receive.start = item;
+	return rig_ask(mailbox->space, &command);
+}
+
 static inline struct outcome *outcomes(const struct mailbox *mailbox)
 {
 	return outcomes_take(segment_queue(mailbox->space->segment, handle_index(mailbox->queue)));

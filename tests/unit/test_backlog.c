@@ -263,6 +263,52 @@ static void a_receive_whose_fetch_waits_is_given_up(void **state)
 	lengths_arrive();
 }
 
+/* The poll core fetches the data of a message, without an answer, when a receive gets it. */
+static void a_receive_whose_message_is_being_fetched_is_given_up(void **state)
+{
+	enum { BLOCK = BLOCK_BYTES / EAGER, MORE = 20 };
+	static struct letter out[BLOCK + MORE], in;
+	static char sent[BLOCK + MORE][EAGER], got[EAGER];
+	uint64_t start;
+
+	(void)state;
+	ends_open(BLOCK_BYTES, 1 << 16);
+	for (unsigned i = 0; i < BLOCK + MORE; i++) {
+		fill(sent[i], EAGER, i);
+		post_send(&out[i], 0, 1, sent[i], EAGER, false);
+		if (i % 64 == 63)
+			settle(nothing_flies, ends[0]);
+	}
+	settle(nothing_flies, ends[0]);
+	fetches_let(0, false);
+	for (unsigned i = 0; i < BLOCK; i++) {
+		post_receive(&in, 1, 1, 0, got, EAGER);
+		letter_settle(&in);
+		assert_memory_equal(got, sent[i], EAGER);
+	}
+	for (unsigned i = 0; i < MORE / 2; i++) {
+		post_receive(&in, 1, 1, 0, got, EAGER);
+		start = messages_now();
+		while (!messages_abandon(ends[1], &in.message)) {
+			messages_progress(ends[1]);
+			assert_true(messages_now() - start < SECONDS);
+		}
+		assert_int_equal(in.done, 0);
+	}
+	assert_memory_equal(got, sent[BLOCK - 1], EAGER);
+	fetches_let(0, true);
+	for (unsigned i = BLOCK + MORE / 2; i < BLOCK + MORE; i++) {
+		post_receive(&in, 1, 1, 0, got, EAGER);
+		letter_settle(&in);
+		assert_memory_equal(got, sent[i], EAGER);
+	}
+	settle(nothing_pends, ends[0]);
+	settle(nothing_pends, ends[1]);
+	assert_int_equal(ends[1]->posted, 0);
+	assert_int_equal(ends[1]->peers[0].credit.taken, BLOCK + MORE);
+	teardown(state);
+}
+
 /* Their data stays at the sender until receives fetch it. */
 static void short_messages_take_no_slot_of_longer_ones(void **state)
 {
@@ -427,6 +473,7 @@ int main(void)
 		CASE(a_fetch_that_was_refused_is_repeated__without_a_call),
 		CASE(a_receive_whose_fetch_is_refused_is_given_up),
 		CASE(a_receive_whose_fetch_waits_is_given_up),
+		CASE_OPEN(a_receive_whose_message_is_being_fetched_is_given_up),
 		CASE_OPEN(short_messages_take_no_slot_of_longer_ones),
 		CASE_OPEN(headers_that_a_peer_keeps_are_bounded_by_its_share),
 		CASE_OPEN(short_messages_need_no_block),

@@ -210,6 +210,42 @@ static void fetches__of_a_silent_rank_leave_others_their_turn(void **state)
 	assert_null(fake_next());
 }
 
+/* U7. A receive gives up a message whose data is being fetched. */
+static void fetch__goes_on_for_a_receive_that_is_given_up(void **state)
+{
+	enum { ITEM = 4711 };
+	struct mailbox *mailbox = *state;
+	char memory[2 * 8], got[8] = "";
+	struct outcome ends[2] = {{0}};
+	struct fake_sent *sent[2];
+	struct rig_news news;
+
+	memory_end(mailbox);
+	arrive_from(mailbox, 1, 2);
+	memory_come(mailbox, memory, 2);
+	for (unsigned i = 0; i < 2; i++)
+		sent[i] = expect_fetch(mailbox, 1, 8 * i);
+	assert_int_equal(receive_pass(mailbox, &ends[0], ITEM), ANSWER_GONE);
+	for (unsigned i = 0; i < 2; i++)
+		post(mailbox, &ends[i], got, sizeof(got));
+	while (rig_take_news(mailbox->space, mailbox->queue, &news) != QUEUE_EMPTY)
+		;
+	assert_int_equal(withdraw(mailbox, &ends[0]), ANSWER_GONE);
+	assert_int_equal(receive_pass(mailbox, &ends[0], ITEM), ANSWER_OK);
+	assert_int_equal(ends[0].peer, 1);
+	assert_int_equal(receive_pass(mailbox, &ends[0], ITEM), ANSWER_GONE);
+	fetch_end(mailbox, sent[1], 1, TIER_OK);
+	assert_int_equal(receive_pass(mailbox, &ends[1], ITEM), ANSWER_GONE);
+	expect_end(mailbox, &ends[1], 8);
+	memset(got, 0, sizeof(got));
+	fetch_end(mailbox, sent[0], 1, TIER_OK);
+	news = rig_news(mailbox->space, mailbox->queue, TIER_PUT_KEPT);
+	assert_int_equal(news.user, ITEM);
+	assert_int_equal(news.moved, 8);
+	assert_null(outcomes(mailbox));
+	assert_int_equal(got[0], 0);
+}
+
 /* Time passes, and the poll core looks. */
 static void pass(const struct mailbox *mailbox, uint64_t time)
 {
@@ -473,6 +509,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(letters__that_a_search_takes_are_lent_until_they_are_read),
 		TEST(fetches__of_a_silent_rank_leave_others_their_turn),
+		TEST(fetch__goes_on_for_a_receive_that_is_given_up),
 		TEST(fetch__that_is_refused_is_repeated),
 		TEST(fetches__that_are_refused_are_repeated_a_few_at_a_time),
 		TEST(fetch__waits_until_the_rank_has_told_its_name_for_this_process),
