@@ -52,19 +52,19 @@ void *map_vector_run(const struct map_vector *vector, uint64_t at, uint64_t *byt
 	return piece_run(vector, piece_find(vector, at), at, bytes);
 }
 
-static __attribute__((noinline)) bool pieces_copy_out(
-	const struct map_vector *vector, uint64_t at, void *to, uint64_t bytes)
+/* Copies bytes into the vector, or out of it, from or to other memory. */
+static __attribute__((noinline)) bool pieces_copy(
+	const struct map_vector *vector, uint64_t at, uint8_t *other, uint64_t bytes, bool in)
 {
 	uint64_t run;
 
-	for (; bytes > 0; at += run, bytes -= run) {
-		const void *from;
+	for (; bytes > 0; at += run, other += run, bytes -= run) {
+		uint8_t *piece;
 
 		run = bytes;
-		from = map_vector_run(vector, at, &run);
-		if (!guard_copy(to, from, run))
+		piece = map_vector_run(vector, at, &run);
+		if (!guard_copy(in ? piece : other, in ? other : piece, run))
 			return false;
-		to = (uint8_t *)to + run;
 	}
 	return true;
 }
@@ -73,24 +73,7 @@ bool map_vector_copy_out(const struct map_vector *vector, uint64_t at, void *to,
 {
 	if (vector == MAP_MEMORY)
 		return guard_copy(to, (const void *)(uintptr_t)at, bytes);
-	return pieces_copy_out(vector, at, to, bytes);
-}
-
-static __attribute__((noinline)) bool pieces_copy_in(
-	const struct map_vector *vector, uint64_t at, const void *from, uint64_t bytes)
-{
-	uint64_t run;
-
-	for (; bytes > 0; at += run, bytes -= run) {
-		void *to;
-
-		run = bytes;
-		to = map_vector_run(vector, at, &run);
-		if (!guard_copy(to, from, run))
-			return false;
-		from = (const uint8_t *)from + run;
-	}
-	return true;
+	return pieces_copy(vector, at, to, bytes, false);
 }
 
 bool map_vector_copy_in(
@@ -98,5 +81,5 @@ bool map_vector_copy_in(
 {
 	if (vector == MAP_MEMORY)
 		return guard_copy((void *)(uintptr_t)at, from, bytes);
-	return pieces_copy_in(vector, at, from, bytes);
+	return pieces_copy(vector, at, (uint8_t *)(uintptr_t)from, bytes, true);
 }
