@@ -8,6 +8,8 @@
 #include <string.h>
 #include <sys/socket.h>
 
+#include <base/number.h>
+
 #define BLANKS " \t\r"
 
 bool pmi_read(struct pmi_lines *lines, int socket)
@@ -64,16 +66,9 @@ bool pmi_word(const char *line, const char *key, char *value, size_t size)
 bool pmi_number(const char *line, const char *key, uint32_t *number)
 {
 	char digits[sizeof("4294967295")];
-	uint32_t value = 0;
+	const char *text = digits;
 
-	if (!pmi_word(line, key, digits, sizeof(digits)) || digits[0] == '\0')
-		return false;
-	for (const char *at = digits; *at != '\0'; at++)
-		if (*at < '0' || *at > '9' || __builtin_mul_overflow(value, 10u, &value) ||
-			__builtin_add_overflow(value, (uint32_t)(*at - '0'), &value))
-			return false;
-	*number = value;
-	return true;
+	return pmi_word(line, key, digits, sizeof(digits)) && number_read(&text, "", number);
 }
 
 bool pmi_write(int socket, const char *format, ...)

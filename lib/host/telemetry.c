@@ -12,12 +12,12 @@
 
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include <host/inspection.h>
 #include <host/interface.h>
+#include <base/number.h>
 #include <base/port.h>
 #include <pmd-glue/glue.h>
 
@@ -35,20 +35,12 @@ static int parameters_read(const char *text, uint32_t *numbers)
 {
 	int count = 0;
 
-	while (*text != '\0') {
-		char *end;
-		unsigned long number;
-
-		errno = 0;
-		number = strtoul(text, &end, 10);
-		if (count == PARAMETERS || *text < '0' || *text > '9' || errno != 0 ||
-			number > UINT32_MAX || (*end != ',' && *end != '\0'))
+	if (*text == '\0')
+		return 0;
+	do {
+		if (count == PARAMETERS || !number_read(&text, ",", &numbers[count++]))
 			return -1;
-		numbers[count++] = (uint32_t)number;
-		if (*end == ',' && end[1] == '\0')
-			return -1;
-		text = *end == ',' ? end + 1 : end;
-	}
+	} while (*text++ == ',');
 	return count;
 }
 

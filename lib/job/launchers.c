@@ -8,8 +8,8 @@
 #include <sys/socket.h>
 
 #include <base/environment.h>
+#include <base/number.h>
 #include <job/job.h>
-#include <job/number.h>
 
 #define launcher_wrong(launcher, ...)                                                              \
 	((void)snprintf((launcher)->why, sizeof((launcher)->why), __VA_ARGS__))

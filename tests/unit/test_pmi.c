@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* test_pmi.c - tests lib/base/pmi.c: lines in pieces, lines that are too long, and words that are
- * not what they should be. */
+ * not what they should be.
+ *
+ * Covers: lib/base/number.c.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
