@@ -26,6 +26,32 @@ static inline void cancel_release(int before)
 	pthread_setcancelstate(before, NULL);
 }
 
+/* A mutex whose holder is not ended. */
+struct cancel_lock {
+	pthread_mutex_t mutex;
+	int before; /* of the thread that has it: what cancel_release() is to be given */
+};
+#define CANCEL_LOCK_INITIAL                                                                        \
+	{                                                                                          \
+		.mutex = PTHREAD_MUTEX_INITIALIZER                                                 \
+	}
+
+static inline void cancel_lock_take(struct cancel_lock *lock)
+{
+	const int before = cancel_hold();
+
+	pthread_mutex_lock(&lock->mutex);
+	lock->before = before;
+}
+
+static inline void cancel_lock_give(struct cancel_lock *lock)
+{
+	const int before = lock->before;
+
+	pthread_mutex_unlock(&lock->mutex);
+	cancel_release(before);
+}
+
 /* Makes an eventfd readable. */
 static inline void cancel_event_write(int descriptor)
 {

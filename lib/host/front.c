@@ -17,8 +17,8 @@
 #include <job/launchers.h>
 #include <pmd-glue/glue.h>
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static pthread_mutex_t glue_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct cancel_lock lock = CANCEL_LOCK_INITIAL;
+static struct cancel_lock glue_lock = CANCEL_LOCK_INITIAL;
 static struct front *fronts; /* that were ever open; the list only grows */
 static _Atomic bool forked;
 
@@ -27,39 +27,24 @@ uint64_t library_now(void)
 	return glue_now(NULL);
 }
 
-/* Of the thread that has the lock, and of the one that has the glue's: cancel.h. */
-static int lock_cancel, glue_cancel;
-
 void library_lock(void)
 {
-	int before = cancel_hold();
-
-	pthread_mutex_lock(&lock);
-	lock_cancel = before;
+	cancel_lock_take(&lock);
 }
 
 void library_unlock(void)
 {
-	int before = lock_cancel;
-
-	pthread_mutex_unlock(&lock);
-	cancel_release(before);
+	cancel_lock_give(&lock);
 }
 
 void library_glue_lock(void)
 {
-	int before = cancel_hold();
-
-	pthread_mutex_lock(&glue_lock);
-	glue_cancel = before;
+	cancel_lock_take(&glue_lock);
 }
 
 void library_glue_unlock(void)
 {
-	int before = glue_cancel;
-
-	pthread_mutex_unlock(&glue_lock);
-	cancel_release(before);
+	cancel_lock_give(&glue_lock);
 }
 
 bool library_is_forked(void)

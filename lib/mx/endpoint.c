@@ -25,7 +25,7 @@
 
 struct mx_endpoint endpoints[ENDPOINTS_MAX];
 /* Opening and closing. */
-static pthread_mutex_t opening = PTHREAD_MUTEX_INITIALIZER;
+static struct cancel_lock opening = CANCEL_LOCK_INITIAL;
 
 uint64_t endpoint_now(void)
 {
@@ -455,12 +455,9 @@ mx_return_t mx_open_endpoint(uint32_t board_number, uint32_t endpoint_id, uint32
 	}
 	code = params_read(params, params_count, &wish);
 	if (code == MX_SUCCESS) {
-		const int cancel = cancel_hold();
-
-		pthread_mutex_lock(&opening);
+		cancel_lock_take(&opening);
 		code = open_anywhere(board_number, endpoint_id, &wish, endpoint);
-		pthread_mutex_unlock(&opening);
-		cancel_release(cancel);
+		cancel_lock_give(&opening);
 	}
 	return code == MX_SUCCESS ? code
 				  : error_raise(wish.handler, code, name, "%s", open_text(code));
@@ -511,7 +508,7 @@ static void endpoint_close(struct mx_endpoint *endpoint)
 	}
 	linger_begin();
 	endpoint_linger(endpoint);
-	pthread_mutex_lock(&opening);
+	cancel_lock_take(&opening);
 	/* With what is in flight: the space alone would wait until peers answer or fall silent. */
 	(void)interface_close(&mx_front, endpoint->interface);
 	messages_close(endpoint->messages);
@@ -520,7 +517,7 @@ static void endpoint_close(struct mx_endpoint *endpoint)
 	endpoint->inside = 0;
 	endpoint->taken = false;
 	service_end();
-	pthread_mutex_unlock(&opening);
+	cancel_lock_give(&opening);
 	linger_end();
 }
 

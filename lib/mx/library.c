@@ -2,7 +2,6 @@
 /* library.c - mx_init() and mx_finalize(), and boards. */
 #include <mx/library.h>
 
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -34,7 +33,7 @@ struct front mx_front = {
 	.forked = endpoints_forget,
 };
 
-static pthread_mutex_t init_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct cancel_lock init_lock = CANCEL_LOCK_INITIAL;
 
 /* MX_MAX_RETRIES: how often a silent peer is tried, a half second each. PTL_PEER_TIMEOUT, if it is
  * set, says it instead. Returns false after an error line. */
@@ -74,20 +73,17 @@ static mx_return_t library_init(int api)
 {
 	enum answer answer = ANSWER_OK;
 	bool already;
-	int cancel;
 
 	if (api >> 8 != MX_API >> 8)
 		return error_raise(NULL, MX_BAD_LIB_VERSION, "mx_init",
 			"the program was compiled for MX API 0x%x, and this library has 0x%x; "
 			"compile it with this library's myriexpress.h",
 			(unsigned)api, MX_API);
-	cancel = cancel_hold();
-	pthread_mutex_lock(&init_lock);
+	cancel_lock_take(&init_lock);
 	already = front_is_open(&mx_front);
 	if (!already)
 		answer = library_open();
-	pthread_mutex_unlock(&init_lock);
-	cancel_release(cancel);
+	cancel_lock_give(&init_lock);
 	if (already)
 		return error_raise(NULL, MX_ALREADY_INITIALIZED, "mx_init", "call it once");
 	if (answer != ANSWER_OK)
@@ -111,17 +107,15 @@ mx_return_t mx_init(void)
 
 mx_return_t mx_finalize(void)
 {
-	const int cancel = cancel_hold();
 	bool open;
 
-	pthread_mutex_lock(&init_lock);
+	cancel_lock_take(&init_lock);
 	open = front_is_open(&mx_front);
 	if (open) {
 		endpoints_close();
 		front_close(&mx_front);
 	}
-	pthread_mutex_unlock(&init_lock);
-	cancel_release(cancel);
+	cancel_lock_give(&init_lock);
 	return open ? MX_SUCCESS : error_raise_closed("mx_finalize");
 }
 

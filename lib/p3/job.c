@@ -6,7 +6,6 @@
  */
 #include <postern.h>
 
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,29 +21,11 @@
 enum job_state { JOB_NONE, JOB_JOINED, JOB_LEFT };
 
 /* One thread at a time speaks to the launcher. */
-static pthread_mutex_t job_lock = PTHREAD_MUTEX_INITIALIZER;
-/* Of the thread that has the lock (cancel.h). */
-static int job_cancel;
+static struct cancel_lock job_lock = CANCEL_LOCK_INITIAL;
 static enum job_state job_state;
 static struct process *addresses; /* by rank; one that is not known yet has PTL_NID_ANY */
 static struct job job;
 static bool is_given; /* by postern_job_given() */
-
-static void job_take(void)
-{
-	int before = cancel_hold();
-
-	pthread_mutex_lock(&job_lock);
-	job_cancel = before;
-}
-
-static void job_give(void)
-{
-	int before = job_cancel;
-
-	pthread_mutex_unlock(&job_lock);
-	cancel_release(before);
-}
 
 /* Returns `done`; false, after an error line. */
 static bool job_succeeds(bool done)
@@ -149,13 +130,13 @@ int postern_job_join(ptl_handle_ni_t interface, unsigned *rank, unsigned *size)
 	if (ADDRESS_IS_BAD(rank) || ADDRESS_IS_BAD(size))
 		return PTL_SEGV;
 	log_clear_error();
-	job_take();
+	cancel_lock_take(&job_lock);
 	code = job_join(&member);
 	if (code == PTL_OK) {
 		*rank = job.rank;
 		*size = job.size;
 	}
-	job_give();
+	cancel_lock_give(&job_lock);
 	return code;
 }
 
@@ -232,9 +213,9 @@ int postern_job_given(ptl_handle_ni_t interface, unsigned rank, unsigned size, c
 	if (address_range_is_bad((uintptr_t)cards, (uint64_t)size * CARD_BYTES))
 		return PTL_SEGV;
 	log_clear_error();
-	job_take();
+	cancel_lock_take(&job_lock);
 	code = job_take_cards(&member, rank, size, cards);
-	job_give();
+	cancel_lock_give(&job_lock);
 	return code;
 }
 
@@ -247,12 +228,12 @@ static int job_enter(const char *function)
 	if (!front_is_open(&portals))
 		return PTL_NOINIT;
 	log_clear_error();
-	job_take();
+	cancel_lock_take(&job_lock);
 	if (job_state == JOB_JOINED)
 		return PTL_OK;
 	log_error("%s: this process %s: call postern_job_join() first", function,
 		job_state == JOB_LEFT ? "has left its job" : "has not joined its job");
-	job_give();
+	cancel_lock_give(&job_lock);
 	return PTL_FAIL;
 }
 
@@ -283,7 +264,7 @@ int postern_job_address(unsigned rank, ptl_process_id_t *address)
 		code = PTL_FAIL;
 	else
 		*address = (ptl_process_id_t){addresses[rank].nid, addresses[rank].pid};
-	job_give();
+	cancel_lock_give(&job_lock);
 	return code;
 }
 
@@ -300,7 +281,7 @@ int postern_job_barrier(void)
 	} else if (!job_succeeds(job_barrier(&job))) {
 		code = PTL_FAIL;
 	}
-	job_give();
+	cancel_lock_give(&job_lock);
 	return code;
 }
 
@@ -313,7 +294,7 @@ int postern_job_leave(void)
 	if (!job_succeeds(job_leave(&job)))
 		code = PTL_FAIL;
 	job_end();
-	job_give();
+	cancel_lock_give(&job_lock);
 	return code;
 }
 

@@ -20,7 +20,7 @@
 
 struct ni nis[NAME_NIS];
 
-static pthread_mutex_t nis_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct cancel_lock nis_lock = CANCEL_LOCK_INITIAL;
 
 /* What an NI has beside the engine's, once nobody looks at it any more. */
 static void ni_forget(struct ni *ni)
@@ -218,7 +218,7 @@ int PtlNIInit(ptl_interface_t iface, unsigned int options, ptl_pid_t pid,
 	const ptl_ni_limits_t *desired, ptl_ni_limits_t *actual, ptl_handle_ni_t *ni_handle)
 {
 	struct ni *ni;
-	int cancel, code;
+	int code;
 
 	if (!front_is_open(&portals4))
 		return PTL_NO_INIT;
@@ -227,8 +227,7 @@ int PtlNIInit(ptl_interface_t iface, unsigned int options, ptl_pid_t pid,
 	code = ni_choose(iface, options, &ni);
 	if (code != PTL_OK)
 		return code;
-	cancel = cancel_hold();
-	pthread_mutex_lock(&nis_lock);
+	cancel_lock_take(&nis_lock);
 	nis_review(ni_index(ni) / PORT_NIS, port_handle(ni_index(ni) / PORT_NIS));
 	if (ni->uses == 0)
 		code = ni_open(ni, pid, desired);
@@ -241,8 +240,7 @@ int PtlNIInit(ptl_interface_t iface, unsigned int options, ptl_pid_t pid,
 		if (ni_index(ni) < PORT_NIS)
 			card_show(ni->port);
 	}
-	pthread_mutex_unlock(&nis_lock);
-	cancel_release(cancel);
+	cancel_lock_give(&nis_lock);
 	return code;
 }
 
@@ -259,12 +257,11 @@ static void ni_close(struct ni *ni)
 int PtlNIFini(ptl_handle_ni_t ni_handle)
 {
 	struct call call;
-	int cancel, code;
+	int code;
 
 	if (!front_is_open(&portals4))
 		return PTL_NO_INIT;
-	cancel = cancel_hold();
-	pthread_mutex_lock(&nis_lock);
+	cancel_lock_take(&nis_lock);
 	code = call_enter(&call, ni_handle, NAME_NI);
 	if (code == PTL_OK) {
 		call_leave(&call);
@@ -273,8 +270,7 @@ int PtlNIFini(ptl_handle_ni_t ni_handle)
 		else
 			ni_close(call.ni);
 	}
-	pthread_mutex_unlock(&nis_lock);
-	cancel_release(cancel);
+	cancel_lock_give(&nis_lock);
 	return code;
 }
 
