@@ -65,20 +65,6 @@
 #define ASK_SPACING                                                                                \
 	(4 * MICROSECOND) /* between first questions: the answer may be heard meanwhile */
 
-static const uint8_t broadcast[FRAME_ADDRESS_BYTES] = {255, 255, 255, 255, 255, 255};
-
-void address_send(struct transport *transport, struct frame *frame, const uint8_t *to)
-{
-	struct rte_mbuf *mbuf = outbox_begin(transport, NULL);
-
-	if (!mbuf)
-		return;
-	frame->length = FRAME_HEADER_BYTES;
-	sender_sign(transport, frame);
-	frame_encode(frame, outbox_header(mbuf));
-	outbox_put(transport, mbuf, frame, to);
-}
-
 enum { NUMBER_QUESTION, NUMBER_FIRST }; /* FIRST: in bits above, its generation */
 
 static uint64_t process_number(
@@ -138,7 +124,7 @@ static void question_send(struct transport *transport, const struct peer *peer, 
 		frame.flags = FRAME_FIRST;
 		frame.first = peer->first;
 	}
-	address_send(transport, &frame, to);
+	outbox_send(transport, &frame, NULL, to);
 	COUNT(transport, asks_sent);
 	if (to == broadcast)
 		COUNT(transport, asks_broadcast);
@@ -330,7 +316,7 @@ static void claim_send(struct transport *transport, struct peer *self)
 	if (transport->neighbours) {
 		neighbour_probe(transport);
 	} else {
-		address_send(transport, &frame, broadcast);
+		outbox_send(transport, &frame, NULL, broadcast);
 		COUNT(transport, asks_sent);
 	}
 	self->ask_due = transport->now + (CLAIM_WAIT << 2 * (CLAIMS - transport->claims_left));
@@ -453,7 +439,7 @@ void address_asked(
 	answer.first = address_first_of(transport, asker, frame->source_incarnation, generation);
 	COUNT(transport, asks_received);
 	if (answer_spend(transport, &transport->tells_paid, TELL_BYTES))
-		address_send(transport, &answer, from);
+		outbox_send(transport, &answer, NULL, from);
 	else
 		COUNT(transport, dropped_ask);
 }

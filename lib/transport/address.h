@@ -83,7 +83,5 @@ void address_psn(const struct transport *transport, struct peer *peer, uint32_t 
 void address_complete(struct transport *transport, struct peer *peer);
 /* The way to a process that was asked for leads over this MAC address. */
 void address_hop(struct transport *transport, struct process process, const uint8_t *hop);
-/* A frame without records to a process that may be no peer; lost when there is no room. */
-void address_send(struct transport *transport, struct frame *frame, const uint8_t *to);
 
 #endif

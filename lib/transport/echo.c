@@ -55,22 +55,6 @@ uint32_t transport_ping_most(const struct transport *transport)
 	return echo_overhead(transport) + echo_capacity(transport);
 }
 
-/* Sends an echo frame whose fields but source and timestamp are filled in. to: NULL: this process.
- * Returns false if there is no room now. */
-static bool echo_send(struct transport *transport, struct frame *frame, const uint8_t *to)
-{
-	struct rte_mbuf *mbuf = outbox_begin(transport, to ? NULL : transport->self);
-
-	if (!mbuf)
-		return false;
-	frame->flags = FRAME_FULL_SUM;
-	sender_sign(transport, frame);
-	frame_pad(outbox_header(mbuf), frame->length);
-	frame_encode(frame, outbox_header(mbuf));
-	outbox_put(transport, mbuf, frame, to);
-	return true;
-}
-
 /* --- answering */
 
 /* I1. A bucket that fills with time. */
@@ -102,6 +86,7 @@ void echo_asked(struct transport *transport, const struct frame_header *frame, c
 	pong->arrival = transport->arrival;
 	pong->frame = (struct frame){
 		.type = FRAME_PONG,
+		.flags = FRAME_FULL_SUM,
 		.length = (uint16_t)length,
 		.destination_nid = frame->source_nid,
 		.destination_pid = frame->source_pid,
@@ -122,7 +107,7 @@ static void pongs_send(struct transport *transport)
 
 		pong->frame.delay =
 			(uint32_t)RTE_MIN(transport->now - pong->arrival, (uint64_t)UINT32_MAX);
-		if (echo_send(transport, &pong->frame, pong->looped ? NULL : pong->to))
+		if (outbox_send(transport, &pong->frame, NULL, pong->looped ? NULL : pong->to))
 			COUNT(transport, pongs_sent);
 		else
 			COUNT(transport, dropped_ping);
@@ -170,6 +155,7 @@ static void ping_send(struct transport *transport, struct ping *ping)
 	uint32_t least = transport_ping_least(transport);
 	struct frame frame = {
 		.type = FRAME_PING,
+		.flags = FRAME_FULL_SUM,
 		.length = (uint16_t)(ping->size - overhead),
 		.destination_nid = ping->to.nid,
 		.destination_pid = ping->to.pid,
@@ -183,7 +169,7 @@ static void ping_send(struct transport *transport, struct ping *ping)
 		address_ask(transport, peer);
 		return;
 	}
-	if (!echo_send(transport, &frame, peer->self ? NULL : peer->address))
+	if (!outbox_send(transport, &frame, NULL, peer->self ? NULL : peer->address))
 		return;
 	COUNT(transport, pings_sent);
 	memcpy(ping->address, peer->address, FRAME_ADDRESS_BYTES);

@@ -42,8 +42,6 @@
 /* what an answer counts for: itself, and what it costs to read the question */
 #define FOUND_BYTES 256
 
-static const uint8_t broadcast[FRAME_ADDRESS_BYTES] = {255, 255, 255, 255, 255, 255};
-
 /* --- names */
 
 /* N5: by the system. */
@@ -92,19 +90,12 @@ static void name_read(const struct frame_view *frame, struct frame_name *name)
 static bool name_send(struct transport *transport, struct frame *frame,
 	const struct frame_name *name, const uint8_t *to)
 {
-	struct rte_mbuf *mbuf = outbox_begin(transport, NULL);
 	struct frame_name wire = *name;
 
-	if (!mbuf)
-		return false;
 	wire.board = rte_cpu_to_le_32(wire.board);
 	frame->flags = FRAME_FULL_SUM;
 	frame->length = FRAME_HEADER_BYTES + sizeof(wire);
-	memcpy(outbox_header(mbuf) + FRAME_HEADER_BYTES, &wire, sizeof(wire));
-	sender_sign(transport, frame);
-	frame_encode(frame, outbox_header(mbuf));
-	outbox_put(transport, mbuf, frame, to);
-	return true;
+	return outbox_send(transport, frame, &wire, to);
 }
 
 /* --- answering */

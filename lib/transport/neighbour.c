@@ -35,8 +35,6 @@ struct neighbours {
 	struct neighbour sets[SETS][WAYS];
 };
 
-static const uint8_t broadcast[FRAME_ADDRESS_BYTES] = {255, 255, 255, 255, 255, 255};
-
 struct neighbours *neighbours_create(void)
 {
 	return calloc(1, sizeof(struct neighbours));

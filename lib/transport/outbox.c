@@ -56,3 +56,24 @@ void outbox_put(struct transport *transport, struct rte_mbuf *mbuf, const struct
 	transport->sent++;
 	COUNT(transport, frames_sent);
 }
+
+bool outbox_send(
+	struct transport *transport, struct frame *frame, const void *body, const uint8_t *to)
+{
+	struct rte_mbuf *mbuf = outbox_begin(transport, to ? NULL : transport->self);
+	uint8_t *header;
+
+	if (!mbuf)
+		return false;
+	header = outbox_header(mbuf);
+	if (frame->length == 0)
+		frame->length = FRAME_HEADER_BYTES;
+	if (body)
+		memcpy(header + FRAME_HEADER_BYTES, body, frame->length - FRAME_HEADER_BYTES);
+	else
+		frame_pad(header, frame->length);
+	sender_sign(transport, frame);
+	frame_encode(frame, header);
+	outbox_put(transport, mbuf, frame, to);
+	return true;
+}

@@ -53,7 +53,15 @@ static inline struct rte_mbuf *outbox_begin(struct transport *transport, const s
 void outbox_put(struct transport *transport, struct rte_mbuf *mbuf, const struct frame *frame,
 	const uint8_t *to);
 
-/* The same for a frame all of whose bytes are written. */
+/* Sends a frame without records whose fields but source and timestamp are filled in; a length of 0
+ * is that of its header. body: what stands behind the header; NULL: the padding of an echo frame,
+ * up to the length. to: as above; the process may be no peer. Returns false if there is no room. */
+bool outbox_send(
+	struct transport *transport, struct frame *frame, const void *body, const uint8_t *to);
+
+static const uint8_t broadcast[FRAME_ADDRESS_BYTES] = {255, 255, 255, 255, 255, 255};
+
+/* outbox_put() for a frame all of whose bytes are written. */
 static inline void outbox_put_bytes(
 	struct transport *transport, struct rte_mbuf *mbuf, uint32_t length)
 {

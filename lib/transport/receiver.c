@@ -39,6 +39,7 @@
 #include <transport/life.h>
 #include <transport/name.h>
 #include <transport/neighbour.h>
+#include <transport/outbox.h>
 #include <transport/ready.h>
 #include <transport/recovery.h>
 #include <transport/silence.h>
@@ -77,7 +78,7 @@ static __rte_noinline void reset_send(struct transport *transport, const struct 
 	if (!arrival->outer.from)
 		return;
 	COUNT(transport, resets_sent);
-	address_send(transport, &reset, arrival->outer.from);
+	outbox_send(transport, &reset, NULL, arrival->outer.from);
 }
 
 /* The peer does not know the stream. Messages sent on it have failed, unless the peer says that it

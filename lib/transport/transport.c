@@ -530,7 +530,7 @@ static void bye_send(struct transport *transport, const struct peer *peer)
 	sender_address(transport, peer, &bye);
 	if (incoming_is_open(peer))
 		acknowledgement_fields(transport, peer, &bye);
-	address_send(transport, &bye, peer->address);
+	outbox_send(transport, &bye, NULL, peer->address);
 }
 
 /* No upcall adds a peer any more: closing sends everything to refused. */
