@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* counter.c - counting events: PtlCTAlloc, PtlCTFree, PtlCTCancelTriggered, PtlCTGet, PtlCTWait,
- * PtlCTPoll, PtlCTSet, PtlCTInc. */
+ * PtlCTPoll, PtlCTSet, PtlCTInc, the last two at once and triggered. */
 #include <p4/interface.h>
 
 int PtlCTAlloc(ptl_handle_ni_t ni_handle, ptl_handle_ct_t *ct_handle)
@@ -29,19 +29,24 @@ int PtlCTAlloc(ptl_handle_ni_t ni_handle, ptl_handle_ct_t *ct_handle)
 	return code;
 }
 
-/* A command to the counter that a handle names. */
-static int counter_command(ptl_handle_ct_t ct_handle, enum command_kind kind, ptl_ct_event_t event)
+static const ptl_ct_event_t nothing;
+
+/* A command to the counter that a handle names. due: NULL: at once. */
+static int counter_command(ptl_handle_ct_t ct_handle, enum command_kind kind, ptl_ct_event_t event,
+	const struct due *due)
 {
-	struct command command = {.kind = (uint8_t)kind};
+	struct long_command command; /* one line of it is used */
 	struct call call;
 	int code = call_enter(&call, ct_handle, NAME_COUNTER);
 
 	if (code != PTL_OK)
 		return code;
-	command.count.index = call.visit.index;
-	command.count.generation = call.visit.generation;
-	command.count.by = (struct event_count){event.success, event.failure};
-	code = code_of(visit_call(&call.visit, &command, NULL, NULL));
+	command.command = (struct command){.kind = (uint8_t)kind};
+	command.command.count.index = call.visit.index;
+	command.command.count.generation = call.visit.generation;
+	command.command.count.by = (struct event_count){event.success, event.failure};
+	code = due ? call_keep(&call, &command, 1, due)
+		   : code_of(visit_call(&call.visit, &command.command, NULL, NULL));
 	if (code == PTL_OK && kind == COMMAND_COUNTER_FREE)
 		segment_give(
 			call.visit.segment, call.visit.segment->free_counters, call.visit.index);
@@ -51,24 +56,45 @@ static int counter_command(ptl_handle_ct_t ct_handle, enum command_kind kind, pt
 
 int PtlCTFree(ptl_handle_ct_t ct_handle)
 {
-	return counter_command(ct_handle, COMMAND_COUNTER_FREE, (ptl_ct_event_t){0, 0});
+	return counter_command(ct_handle, COMMAND_COUNTER_FREE, nothing, NULL);
 }
 
 int PtlCTCancelTriggered(ptl_handle_ct_t ct_handle)
 {
-	return counter_command(ct_handle, COMMAND_COUNTER_CANCEL, (ptl_ct_event_t){0, 0});
+	return counter_command(ct_handle, COMMAND_COUNTER_CANCEL, nothing, NULL);
 }
 
 int PtlCTSet(ptl_handle_ct_t ct_handle, ptl_ct_event_t new_ct)
 {
-	return counter_command(ct_handle, COMMAND_COUNTER_SET, new_ct);
+	return counter_command(ct_handle, COMMAND_COUNTER_SET, new_ct, NULL);
+}
+
+int PtlTriggeredCTSet(ptl_handle_ct_t ct_handle, ptl_ct_event_t new_ct,
+	ptl_handle_ct_t trig_ct_handle, ptl_size_t threshold)
+{
+	const struct due due = {trig_ct_handle, threshold};
+
+	return counter_command(ct_handle, COMMAND_COUNTER_SET, new_ct, &due);
+}
+
+static int count_add(ptl_handle_ct_t ct_handle, ptl_ct_event_t increment, const struct due *due)
+{
+	if (increment.success != 0 && increment.failure != 0)
+		return front_is_open(&portals4) ? PTL_ARG_INVALID : PTL_NO_INIT;
+	return counter_command(ct_handle, COMMAND_COUNTER_ADD, increment, due);
 }
 
 int PtlCTInc(ptl_handle_ct_t ct_handle, ptl_ct_event_t increment)
 {
-	if (increment.success != 0 && increment.failure != 0)
-		return front_is_open(&portals4) ? PTL_ARG_INVALID : PTL_NO_INIT;
-	return counter_command(ct_handle, COMMAND_COUNTER_ADD, increment);
+	return count_add(ct_handle, increment, NULL);
+}
+
+int PtlTriggeredCTInc(ptl_handle_ct_t ct_handle, ptl_ct_event_t increment,
+	ptl_handle_ct_t trig_ct_handle, ptl_size_t threshold)
+{
+	const struct due due = {trig_ct_handle, threshold};
+
+	return count_add(ct_handle, increment, &due);
 }
 
 static struct event_counter *counter_of(const struct call *call, uint64_t handle)
@@ -116,25 +142,9 @@ static int count_take(const struct wait *wait, unsigned index, uint64_t handle)
 	return PTL_OK;
 }
 
-int PtlCTWait(ptl_handle_ct_t ct_handle, ptl_size_t test, ptl_ct_event_t *event)
-{
-	unsigned which;
-	struct wait wait = {
-		.names = &ct_handle,
-		.tests = &test,
-		.count = 1,
-		.kind = NAME_COUNTER,
-		.event = event,
-		.which = &which,
-		.take = count_take,
-		.nothing = PTL_CT_NONE_REACHED,
-	};
-
-	return wait_run(&wait, UINT64_MAX);
-}
-
-int PtlCTPoll(const ptl_handle_ct_t *ct_handles, const ptl_size_t *tests, unsigned int size,
-	ptl_time_t timeout, ptl_ct_event_t *event, unsigned int *which)
+/* timeout: ns */
+static int counts_await(const ptl_handle_ct_t *ct_handles, const ptl_size_t *tests, unsigned size,
+	uint64_t timeout, ptl_ct_event_t *event, unsigned *which)
 {
 	struct wait wait = {
 		.names = ct_handles,
@@ -147,5 +157,18 @@ int PtlCTPoll(const ptl_handle_ct_t *ct_handles, const ptl_size_t *tests, unsign
 		.nothing = PTL_CT_NONE_REACHED,
 	};
 
-	return wait_run(&wait, TIMEOUT_OF(timeout));
+	return wait_run(&wait, timeout);
+}
+
+int PtlCTWait(ptl_handle_ct_t ct_handle, ptl_size_t test, ptl_ct_event_t *event)
+{
+	unsigned which;
+
+	return counts_await(&ct_handle, &test, 1, UINT64_MAX, event, &which);
+}
+
+int PtlCTPoll(const ptl_handle_ct_t *ct_handles, const ptl_size_t *tests, unsigned int size,
+	ptl_time_t timeout, ptl_ct_event_t *event, unsigned int *which)
+{
+	return counts_await(ct_handles, tests, size, TIMEOUT_OF(timeout), event, which);
 }

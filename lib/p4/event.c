@@ -158,24 +158,9 @@ static int event_take(const struct wait *wait, unsigned index, uint64_t handle)
 	return queue_code(queue_take_oldest(&view, event_tell, wait->event));
 }
 
-int PtlEQWait(ptl_handle_eq_t eq_handle, ptl_event_t *event)
-{
-	unsigned which;
-	struct wait wait = {
-		.names = &eq_handle,
-		.count = 1,
-		.kind = NAME_QUEUE,
-		.event = event,
-		.which = &which,
-		.take = event_take,
-		.nothing = PTL_EQ_EMPTY,
-	};
-
-	return wait_run(&wait, UINT64_MAX);
-}
-
-int PtlEQPoll(const ptl_handle_eq_t *eq_handles, unsigned int size, ptl_time_t timeout,
-	ptl_event_t *event, unsigned int *which)
+/* timeout: ns */
+static int events_wait(const ptl_handle_eq_t *eq_handles, unsigned size, uint64_t timeout,
+	ptl_event_t *event, unsigned *which)
 {
 	struct wait wait = {
 		.names = eq_handles,
@@ -187,5 +172,18 @@ int PtlEQPoll(const ptl_handle_eq_t *eq_handles, unsigned int size, ptl_time_t t
 		.nothing = PTL_EQ_EMPTY,
 	};
 
-	return wait_run(&wait, TIMEOUT_OF(timeout));
+	return wait_run(&wait, timeout);
+}
+
+int PtlEQWait(ptl_handle_eq_t eq_handle, ptl_event_t *event)
+{
+	unsigned which;
+
+	return events_wait(&eq_handle, 1, UINT64_MAX, event, &which);
+}
+
+int PtlEQPoll(const ptl_handle_eq_t *eq_handles, unsigned int size, ptl_time_t timeout,
+	ptl_event_t *event, unsigned int *which)
+{
+	return events_wait(eq_handles, size, TIMEOUT_OF(timeout), event, which);
 }

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* trigger.c - commands that wait for a counter (10): how they are wrapped, and those that change a
- * counter: PtlTriggeredCTInc, PtlTriggeredCTSet.
+/* trigger.c - commands that wait for a counter (10): how they are wrapped.
  *
  * segment->triggered counts the waiting commands of an NI: the thread that posts one adds 1, the
  * engine subtracts it when the command has run or will not. So no more than max_triggered_ops wait.
@@ -39,40 +38,4 @@ int call_keep(const struct call *call, const struct long_command *command, unsig
 	memcpy(keeper.further, command, lines * sizeof(keeper.further[0]));
 	submission_post_lines(&call->visit.interface->submission, &keeper, 1 + lines);
 	return PTL_OK;
-}
-
-/* A change of a counter that waits for another one, or for the same. */
-static int counter_change(ptl_handle_ct_t ct_handle, enum command_kind kind, ptl_ct_event_t event,
-	const struct due *due)
-{
-	struct long_command command = {.command = {.kind = (uint8_t)kind}};
-	struct call call;
-	int code = call_enter(&call, ct_handle, NAME_COUNTER);
-
-	if (code != PTL_OK)
-		return code;
-	command.command.count.index = call.visit.index;
-	command.command.count.generation = call.visit.generation;
-	command.command.count.by = (struct event_count){event.success, event.failure};
-	code = call_keep(&call, &command, 1, due);
-	call_leave(&call);
-	return code;
-}
-
-int PtlTriggeredCTInc(ptl_handle_ct_t ct_handle, ptl_ct_event_t increment,
-	ptl_handle_ct_t trig_ct_handle, ptl_size_t threshold)
-{
-	const struct due due = {trig_ct_handle, threshold};
-
-	if (increment.success != 0 && increment.failure != 0)
-		return front_is_open(&portals4) ? PTL_ARG_INVALID : PTL_NO_INIT;
-	return counter_change(ct_handle, COMMAND_COUNTER_ADD, increment, &due);
-}
-
-int PtlTriggeredCTSet(ptl_handle_ct_t ct_handle, ptl_ct_event_t new_ct,
-	ptl_handle_ct_t trig_ct_handle, ptl_size_t threshold)
-{
-	const struct due due = {trig_ct_handle, threshold};
-
-	return counter_change(ct_handle, COMMAND_COUNTER_SET, new_ct, &due);
 }
