@@ -92,30 +92,34 @@ enum frame_flag {
  *  |       first: with FRAME_FIRST, the stream's first psn         |  60
  *  +---------------------------------------------------------------+
  */
+/* The fields behind the first byte. length: bytes from the header to the last record's end, or that
+ * of an echo's padding; Ethernet padding follows. marks: frames from the receiver with an ECN mark,
+ * modulo 256. */
+#define FRAME_FIELDS                                                                               \
+	uint8_t flags;                                                                             \
+	uint16_t length;                                                                           \
+	uint32_t checksum;                                                                         \
+	uint32_t destination_nid;                                                                  \
+	uint32_t destination_pid;                                                                  \
+	uint32_t source_nid;                                                                       \
+	uint32_t source_pid;                                                                       \
+	uint32_t source_incarnation;                                                               \
+	uint32_t destination_incarnation;                                                          \
+	uint32_t psn;                                                                              \
+	uint32_t ack;                                                                              \
+	uint16_t stream;                                                                           \
+	uint16_t ack_stream;                                                                       \
+	uint32_t timestamp;                                                                        \
+	uint32_t echo;                                                                             \
+	uint32_t delay;                                                                            \
+	uint16_t credit;                                                                           \
+	uint8_t records;                                                                           \
+	uint8_t marks;                                                                             \
+	uint32_t first
+
 struct __attribute__((packed, may_alias)) frame_header { /* where it lies, at any alignment */
 	uint8_t version_type;                            /* version in the high half */
-	uint8_t flags;
-	/* bytes from here to the last record's end, or that of an echo's padding; Ethernet padding
-	 * follows */
-	uint16_t length;
-	uint32_t checksum;
-	uint32_t destination_nid;
-	uint32_t destination_pid;
-	uint32_t source_nid;
-	uint32_t source_pid;
-	uint32_t source_incarnation;
-	uint32_t destination_incarnation;
-	uint32_t psn;
-	uint32_t ack;
-	uint16_t stream;
-	uint16_t ack_stream;
-	uint32_t timestamp;
-	uint32_t echo;
-	uint32_t delay;
-	uint16_t credit;
-	uint8_t records;
-	uint8_t marks; /* frames from the receiver with an ECN mark, modulo 256 */
-	uint32_t first;
+	FRAME_FIELDS;
 };
 static_assert(sizeof(struct frame_header) == 64, "transport header");
 static_assert(offsetof(struct frame_header, psn) == 32, "psn");
@@ -186,29 +190,10 @@ static_assert(sizeof(struct record_header) == 16, "record header");
 
 /* A frame that is to be sent, in the host's byte order. */
 struct frame {
-	/* The header's fields in the header's order, so that they are copied as a whole. Of the
-	 * first byte only the type is seen; the checksum means nothing here. */
+	/* The header's fields, so that they are copied as a whole. Of the first byte only the type
+	 * is seen; the checksum means nothing here. */
 	uint8_t type;
-	uint8_t flags;
-	uint16_t length;
-	uint32_t checksum;
-	uint32_t destination_nid;
-	uint32_t destination_pid;
-	uint32_t source_nid;
-	uint32_t source_pid;
-	uint32_t source_incarnation;
-	uint32_t destination_incarnation;
-	uint32_t psn;
-	uint32_t ack;
-	uint16_t stream;
-	uint16_t ack_stream;
-	uint32_t timestamp;
-	uint32_t echo;
-	uint32_t delay;
-	uint16_t credit;
-	uint8_t records;
-	uint8_t marks;
-	uint32_t first;
+	FRAME_FIELDS;
 	/* A frame in two pieces: its last tail_length bytes, a multiple of RECORD_ALIGN, lie at
 	 * tail. They are all the data of the last record. 0: the frame is in one piece, and tail
 	 * means nothing. */
@@ -216,9 +201,7 @@ struct frame {
 	const uint8_t *tail;
 	uint64_t sack[FRAME_SACK_BITS / 64]; /* with FRAME_SACK; else it means nothing */
 };
-static_assert(offsetof(struct frame, first) == offsetof(struct frame_header, first), "order");
-static_assert(offsetof(struct frame, stream) == offsetof(struct frame_header, stream), "order");
-static_assert(offsetof(struct frame, credit) == offsetof(struct frame_header, credit), "order");
+static_assert(offsetof(struct frame, first) == offsetof(struct frame_header, first), "no gaps");
 
 /* A frame that has arrived and was found right, where it lies. */
 struct frame_view {
