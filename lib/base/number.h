@@ -6,8 +6,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include <base/core.h>
+
 /* Reads a number of digits alone, which ends at one of `ends` or with the text, and sets *text
  * behind it. Returns false if there is none. */
-bool number_read(const char **text, const char *ends, uint32_t *number);
+bool number_read(const char **text, const char *ends, uint32_t *number) CORE_API(number_read);
 
 #endif

@@ -25,6 +25,7 @@
 #include <base/environment.h>
 #include <base/hostname.h>
 #include <base/log.h>
+#include <base/number.h>
 #include <base/settings.h>
 #include <host/submission.h>
 #include <host/visitor.h>
@@ -36,22 +37,12 @@
 
 /* --- names */
 
-/* A decimal number that takes up all of the text. */
+/* A decimal number that takes up all of the text, behind which a blank, a comment or nothing is. */
 static bool number_parse(const char *text, size_t length, uint32_t *number)
 {
-	uint64_t value = 0;
+	const char *end = text;
 
-	if (length == 0)
-		return false;
-	for (size_t i = 0; i < length; i++) {
-		if (text[i] < '0' || text[i] > '9')
-			return false;
-		value = value * 10 + (uint64_t)(text[i] - '0');
-		if (value > UINT32_MAX)
-			return false;
-	}
-	*number = (uint32_t)value;
-	return true;
+	return number_read(&end, BLANKS "#", number) && end == text + length;
 }
 
 /* Takes "host:board" or "host", whose board is 0, apart. Returns false if it is no such name. */
