@@ -831,7 +831,7 @@ static bool space_furnish(struct remote *remote)
 enum answer remote_open(struct endpoint *endpoint)
 {
 	const struct space_choice choice = {
-		.number = SPACE, .kind = SPACE_TIERS, .ranked = true, .lives = true};
+		.number = SPACE, .lives = true, .options = {.kind = SPACE_TIERS, .ranked = true}};
 	const struct segment_limits limits = {
 		.entries = ENTRIES,
 		.attached = ENTRIES,

@@ -385,23 +385,13 @@ static struct interface *interface_find_free(uint32_t first, uint32_t space)
 static int space_open(struct interface *interface, const struct space_choice *choice,
 	const struct segment_limits *limits)
 {
-	struct space_options options = {
-		.kind = choice->kind,
-		.ranked = choice->ranked,
-		.two_sided = choice->two_sided,
-		.ranks = choice->ranks,
-		.kept_share = choice->kept_share,
-		.shares = choice->shares,
-		.credits = choice->credits,
-		.credit_step = choice->credit_step,
-		.selves = choice->selves,
-		.life = choice->lives ? interfaces[interface->first].incarnation : 0,
-		.interface = (uint32_t)(interface - interfaces),
-		.uid = interface->uid,
-	};
+	struct space_options options = choice->options;
 	struct segment_limits own = *limits;
 	bool opened;
 
+	options.interface = (uint32_t)(interface - interfaces);
+	options.uid = interface->uid;
+	options.life = choice->lives ? interfaces[interface->first].incarnation : 0;
 	own.further = true;
 	options.segment = tables_open(interface, &own);
 	if (!options.segment)
@@ -498,15 +488,10 @@ void interface_rouse_one(struct interface *interface)
 
 void interface_rouse(const struct front *front)
 {
-	/* Pairs with the barrier of a thread between raising `sleepers` and its last look. */
-	atomic_thread_fence(memory_order_seq_cst);
 	library_lock();
 	for (unsigned i = 0; i < HANDLE_INTERFACES; i++)
-		if (interface_is_open(front, i)) {
-			sleepers_rouse(interfaces[i].submission.segment);
-			if (interfaces[i].submission.progress)
-				polling_disturb(interfaces[i].submission.progress);
-		}
+		if (interface_is_open(front, i))
+			interface_rouse_one(&interfaces[i]);
 	library_unlock();
 }
 

@@ -84,16 +84,9 @@ enum answer interface_open_beside(const struct front *front, unsigned device, ui
 	CORE_API(interface_open_beside);
 /* Which space a further interface is. */
 struct space_choice {
-	uint32_t number; /* 1 to SPACES - 1 */
-	enum space_kind kind;
-	bool ranked;                /* SPACE_TIERS: processes have ranks */
-	bool two_sided;             /* SPACE_TIERS: of two-sided messages (engine.h) */
-	uint32_t ranks, kept_share; /* engine.h */
-	_Atomic uint32_t *shares;
-	struct credit *credits;
-	size_t credit_step;
-	const _Atomic uint32_t *selves;
-	bool lives; /* messages of strangers bring the interface's incarnation */
+	uint32_t number;              /* 1 to SPACES - 1 */
+	bool lives;                   /* messages of strangers bring the interface's incarnation */
+	struct space_options options; /* but for segment, interface, uid and life */
 };
 
 /* Opens a further interface, another space of the engine of an open

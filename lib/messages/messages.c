@@ -798,15 +798,15 @@ static enum answer space_open(struct messages *messages)
 {
 	const struct messages_options *options = &messages->options;
 	const struct space_choice choice = {.number = options->space,
-		.kind = SPACE_TIERS,
-		.ranked = true,
-		.two_sided = true,
-		.ranks = options->count,
-		.shares = messages->shares,
-		.credits = &messages->peers[0].credit,
-		.credit_step = sizeof(messages->peers[0]),
-		.selves = messages->selves,
-		.kept_share = (uint32_t)messages->share};
+		.options = {.kind = SPACE_TIERS,
+			.ranked = true,
+			.two_sided = true,
+			.ranks = options->count,
+			.shares = messages->shares,
+			.credits = &messages->peers[0].credit,
+			.credit_step = sizeof(messages->peers[0]),
+			.selves = messages->selves,
+			.kept_share = (uint32_t)messages->share}};
 	const struct segment_limits limits = {
 		.entries = ENTRIES,
 		.receives = RECEIVES_MAX,

@@ -121,8 +121,7 @@ static int ni_open_space(struct ni *ni)
 {
 	const struct space_choice choice = {
 		.number = SPACE_FIRST + ni_index(ni) % PORT_NIS,
-		.kind = SPACE_TIERS,
-		.ranked = ni_is_ranked(ni),
+		.options = {.kind = SPACE_TIERS, .ranked = ni_is_ranked(ni)},
 	};
 	struct segment_limits tables;
 	enum answer answer;
