@@ -187,12 +187,6 @@ bool job_barrier(struct job *job)
 	return barrier_pass(job);
 }
 
-static bool barrier_join(struct job *job)
-{
-	watch_begin_joining(job);
-	return barrier_pass(job);
-}
-
 /* The neighbour of the watch is one that this process reaches. */
 static bool neighbour_meet(struct job *job, const struct card *self)
 {
@@ -332,8 +326,10 @@ static bool groups_read(struct job *job)
 
 bool job_meet(struct job *job, const struct card *self)
 {
-	return job_begin(job) && job_show(job, self) && barrier_join(job) && groups_gather(job) &&
-	       neighbour_meet(job, self);
+	if (!job_begin(job) || !job_show(job, self))
+		return false;
+	watch_begin_joining(job);
+	return barrier_pass(job) && groups_gather(job) && neighbour_meet(job, self);
 }
 
 /* A pair of all: the card of a rank, or one that is none. */

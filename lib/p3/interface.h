@@ -10,23 +10,12 @@
 
 extern struct front portals; /* front.c */
 
-/* host/visitor.h, with Portals' handles and codes. */
-static inline bool visit_begin(struct visit *visit, uint64_t handle, enum handle_kind kind)
-{
-	return front_visit_begin(&portals, visit, handle, kind);
-}
-
-/* PTL_OK, PTL_NOINIT or `invalid`. */
+/* host/visitor.h, with Portals' handles and codes: PTL_OK, PTL_NOINIT or `invalid`. */
 static inline int visit_enter(
 	struct visit *visit, uint64_t handle, enum handle_kind kind, int invalid)
 {
 	static_assert(PTL_OK == 0, "as front_visit() says");
 	return front_visit(&portals, visit, handle, kind, invalid);
-}
-
-static inline bool handle_lives_elsewhere(uint64_t handle, enum handle_kind kind)
-{
-	return front_handle_lives(&portals, handle, kind);
 }
 
 /* A process id that names one process; and one that may have wildcards. */

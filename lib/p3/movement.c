@@ -77,7 +77,7 @@ int PtlPut(ptl_handle_md_t mem_desc, ptl_ack_req_t ack_req, ptl_process_id_t tar
 	int code = PTL_OK;
 
 	process_from(&move.to, target);
-	if (!visit_begin(&visit, mem_desc, HANDLE_REGION))
+	if (!front_visit_begin(&portals, &visit, mem_desc, HANDLE_REGION))
 		return put(mem_desc, &move, acknowledge);
 	if (trace_wanted())
 		call_trace(visit.interface);

@@ -183,7 +183,7 @@ int PtlMDBind(ptl_handle_ni_t interface, ptl_md_t mem_desc, ptl_handle_md_t *han
 	visit_leave(&visit);
 	/* A queue that lives on another interface is no wrong handle but in the wrong
 	 * descriptor. */
-	if (code == PTL_INV_EQ && handle_lives_elsewhere(mem_desc.eventq, HANDLE_QUEUE))
+	if (code == PTL_INV_EQ && front_handle_lives(&portals, mem_desc.eventq, HANDLE_QUEUE))
 		code = PTL_ILL_MD;
 	return code;
 }

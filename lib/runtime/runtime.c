@@ -25,6 +25,13 @@ struct pair {
 };
 static struct pair *pairs;
 
+static void pair_free(struct pair *pair)
+{
+	free(pair->key);
+	free(pair->value);
+	free(pair);
+}
+
 static bool pair_add(struct pair **list, const char *key, const char *value)
 {
 	struct pair *pair = malloc(sizeof(*pair));
@@ -35,17 +42,10 @@ static bool pair_add(struct pair **list, const char *key, const char *value)
 			*list = pair;
 			return true;
 		}
-		free(pair->key);
-		free(pair->value);
-		free(pair);
+		pair_free(pair);
 	}
 	return job_wrong(
 		&job, "there is no memory for the value of %s: %s", key, remedy_for_memory());
-}
-
-static bool pair_put(const char *key, const char *value)
-{
-	return pair_add(&pairs, key, value);
 }
 
 static bool pair_find(const struct pair *pair, const char *key, char *value, size_t size)
@@ -59,11 +59,6 @@ static bool pair_find(const struct pair *pair, const char *key, char *value, siz
 			key, size);
 	strcpy(value, pair->value);
 	return true;
-}
-
-static bool pair_get(const char *key, char *value, size_t size)
-{
-	return pair_find(pairs, key, value, size);
 }
 
 /* --- What a launcher keeps that gives all at once (job.has_all): a program that gets more than a
@@ -86,9 +81,7 @@ static void copy_forget(void)
 		struct pair *pair = copied;
 
 		copied = pair->next;
-		free(pair->key);
-		free(pair->value);
-		free(pair);
+		pair_free(pair);
 	}
 }
 
@@ -294,7 +287,7 @@ static bool part_take(uint32_t rank, uint32_t part, bool *more)
 		word = strtok_r(NULL, " ", &rest)) {
 		const char *value = strtok_r(NULL, " ", &rest);
 
-		if (value && !pair_put(word, value))
+		if (value && !pair_add(&pairs, word, value))
 			return false;
 	}
 	return true;
@@ -456,7 +449,7 @@ int PMI_KVS_Put(const char name[], const char key[], const char value[])
 		return leave(PMI_ERR_INVALID_KEY);
 	if (!is_word(value, PMI_VALUE))
 		return leave(PMI_ERR_INVALID_VAL);
-	return leave((launcher_keeps() ? launcher_put(key, value) : pair_put(key, value))
+	return leave((launcher_keeps() ? launcher_put(key, value) : pair_add(&pairs, key, value))
 			     ? PMI_SUCCESS
 			     : failed("PMI_KVS_Put"));
 }
@@ -479,7 +472,7 @@ int PMI_KVS_Get(const char name[], const char key[], char value[], int length)
 	if (length <= 0)
 		return leave(PMI_ERR_INVALID_VAL_LENGTH);
 	return leave((launcher_keeps() ? launcher_get(key, value, (size_t)length)
-				       : pair_get(key, value, (size_t)length))
+				       : pair_find(pairs, key, value, (size_t)length))
 			     ? PMI_SUCCESS
 			     : failed("PMI_KVS_Get"));
 }
