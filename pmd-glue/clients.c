@@ -15,6 +15,7 @@
 #include <base/clock.h>
 #include <base/log.h>
 #include <base/port.h>
+#include <pmd-glue/disposal.h>
 #include <pmd-glue/glue.h>
 #include <pmd-glue/kernel.h>
 #include <pmd-glue/pair.h>
@@ -183,7 +184,8 @@ static void user_forget(struct clients *clients, struct user *user)
 static void socket_close(const struct clients *clients, int socket)
 {
 	(void)epoll_ctl(clients->set, EPOLL_CTL_DEL, socket, NULL);
-	close(socket);
+	(void)shutdown(socket, SHUT_RDWR); /* its other end hears it at once */
+	disposal_close(&socket, 1);
 }
 
 void client_end(struct clients *clients, struct client *client)
@@ -240,12 +242,11 @@ void client_leave(struct clients *clients, struct client *client)
 /* Takes wake-ups off its socket; true: it has ended. */
 bool client_hear(struct client *client)
 {
-	char byte;
-	ssize_t length = 1;
+	enum heard heard = HEARD_MESSAGE;
 
-	for (unsigned n = 0; n < WAKES_AT_ONCE && length > 0; n++)
-		length = recv(client->connection.socket, &byte, sizeof(byte), MSG_DONTWAIT);
-	return length == 0 || (length < 0 && errno != EAGAIN && errno != EINTR);
+	for (unsigned n = 0; n < WAKES_AT_ONCE && heard == HEARD_MESSAGE; n++)
+		heard = byte_take(client->connection.socket);
+	return heard == HEARD_END;
 }
 
 /* --- newcomers --- */
@@ -433,15 +434,17 @@ static enum newcomer newcomer_hear(struct clients *clients, int socket)
 	struct ucred who = socket_owner(socket);
 	enum client_verdict verdict = CLIENT_SILENT;
 	struct parcel parcel;
-	enum heard heard = parcel_receive(&parcel, socket, PARCEL_DESCRIPTORS);
+	enum heard heard = parcel_take(&parcel, socket, PARCEL_DESCRIPTORS);
 
 	if (heard == HEARD_NOTHING)
 		return NEWCOMER_WAITS;
 	if (heard == HEARD_MESSAGE)
 		verdict = client_enter(clients, socket, &parcel, &who);
-	parcel_close(&parcel);
-	if (verdict == CLIENT_WELCOME)
+	if (verdict == CLIENT_WELCOME) {
+		parcel_close(&parcel); /* it is mapped */
 		return NEWCOMER_IN;
+	}
+	disposal_close(parcel.fds, parcel.count);
 	if (clients->refused[verdict]++ == 0)
 		log_info("%s: a process of user %u is refused, reason %u", clients->options->name,
 			who.uid, verdict);
@@ -522,6 +525,10 @@ static void vain_allow(struct clients *clients)
 void newcomers_accept(struct clients *clients)
 {
 	vain_allow(clients);
+	if (disposal_is_full()) {
+		clients->refused[CLIENT_RESOURCES]++;
+		return;
+	}
 	for (unsigned n = 0; n < ACCEPTS_AT_ONCE && clients->vain > 0; n++) {
 		int socket = accept4(clients->listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
 		enum newcomer newcomer;

@@ -13,6 +13,9 @@
  * C3. A user has no more processes than are left for all others, and CLIENTS_OF_USER, or what
  *     switch_options says, at most: so whoever comes first leaves places for the users who come
  *     later.
+ *
+ * C4. The switch waits for nobody's descriptors to be closed (disposal.h). A process that sends
+ *     some with a wake-up is dropped. While too many wait to be closed nobody is let in.
  */
 #ifndef PMD_GLUE_CLIENTS_H
 #define PMD_GLUE_CLIENTS_H

@@ -150,7 +150,17 @@ static void parcel_unpack(struct parcel *parcel, struct msghdr *message)
 	}
 }
 
-enum heard parcel_receive(struct parcel *parcel, int socket, unsigned descriptors)
+/* Returns what a call of recvmsg() means. */
+static enum heard heard_of(ssize_t length)
+{
+	if (length < 0 && (errno == EAGAIN || errno == EINTR))
+		return HEARD_NOTHING;
+	return length <= 0 ? HEARD_END : HEARD_MESSAGE;
+}
+
+/* whole: all descriptors of the message are in the parcel. An empty message may bring some. */
+static enum heard parcel_read(
+	struct parcel *parcel, int socket, unsigned descriptors, int how, bool *whole)
 {
 	union {
 		struct cmsghdr align;
@@ -162,15 +172,49 @@ enum heard parcel_receive(struct parcel *parcel, int socket, unsigned descriptor
 		.msg_control = &control,
 		.msg_controllen = sizeof(control)};
 	ssize_t length;
+
 	*parcel = (struct parcel){.length = 0};
-	length = recvmsg(socket, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-	if (length < 0 && (errno == EAGAIN || errno == EINTR))
-		return HEARD_NOTHING;
-	if (length <= 0)
-		return HEARD_END;
+	length = recvmsg(socket, &message, how | MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+	if (length < 0)
+		return heard_of(length);
 	parcel_unpack(parcel, &message);
-	parcel->starved = (message.msg_flags & MSG_CTRUNC) != 0 && parcel->count < descriptors;
-	if ((message.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) == 0 && parcel->count == descriptors)
+	*whole = (message.msg_flags & MSG_CTRUNC) == 0;
+	parcel->starved = !*whole && parcel->count < descriptors;
+	if (*whole && (message.msg_flags & MSG_TRUNC) == 0 && parcel->count == descriptors)
 		parcel->length = (size_t)length;
-	return HEARD_MESSAGE;
+	return heard_of(length);
+}
+
+enum heard parcel_receive(struct parcel *parcel, int socket, unsigned descriptors)
+{
+	bool whole;
+	enum heard heard = parcel_read(parcel, socket, descriptors, 0, &whole);
+
+	if (heard == HEARD_END)
+		parcel_close(parcel);
+	return heard;
+}
+
+enum heard parcel_take(struct parcel *parcel, int socket, unsigned descriptors)
+{
+	bool whole;
+	enum heard heard = parcel_read(parcel, socket, descriptors, MSG_PEEK, &whole);
+
+	/* The parcel has its descriptors, so none is closed with the message. */
+	if (heard == HEARD_MESSAGE && whole)
+		(void)recv(socket, NULL, 0, MSG_DONTWAIT);
+	return heard;
+}
+
+enum heard byte_take(int socket)
+{
+	char byte;
+	struct iovec vector = {.iov_base = &byte, .iov_len = sizeof(byte)};
+	struct msghdr message = {.msg_iov = &vector, .msg_iovlen = 1};
+	ssize_t length = recvmsg(socket, &message, MSG_PEEK | MSG_DONTWAIT);
+
+	if (length > 0 && (message.msg_flags & MSG_CTRUNC) != 0)
+		return HEARD_END;
+	return length > 0 ? heard_of(recv(socket, &byte, sizeof(byte), MSG_DONTWAIT))
+			  : heard_of(length);
 }

@@ -48,6 +48,11 @@ enum heard { HEARD_NOTHING, HEARD_MESSAGE, HEARD_END };
 bool parcel_send(int socket, const void *bytes, size_t length, const int *fds, unsigned count);
 /* One message. One that was cut, or has another number of descriptors, has the length 0. */
 enum heard parcel_receive(struct parcel *parcel, int socket, unsigned descriptors);
+/* The same of a sender who is not trusted: no descriptor of his is closed (disposal.h). Those that
+ * have no place here stay in the socket with their message. HEARD_END: there may be some, too. */
+enum heard parcel_take(struct parcel *parcel, int socket, unsigned descriptors);
+/* Takes one byte of a message that should bring no descriptors; HEARD_END also if it does. */
+enum heard byte_take(int socket);
 void parcel_close(struct parcel *parcel);
 
 #endif

@@ -2,12 +2,14 @@
 /* test_clients.c - tests of posternd's processes: those that keep to no rule, those that end, and
  * how many there may be.
  *
- * Covers: pmd-glue/clients.c.
+ * Covers: pmd-glue/clients.c, pmd-glue/disposal.c.
  */
 #include "../nap.h"
 #include "switch_rig.h"
 
+#include <dirent.h>
 #include <fcntl.h>
+#include <netinet/in.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -122,6 +124,143 @@ static void switch_run__refuses_memory_that_lacks_a_seal(void **state)
 		assert_int_equal(rogue_hello(&rogue, 5), CLIENT_MEMORY);
 		rogue_end(&rogue, pair_bytes());
 	}
+	rig_end();
+}
+
+static unsigned descriptors_count(void)
+{
+	DIR *list = opendir("/proc/self/fd");
+	unsigned count = 0;
+
+	assert_non_null(list);
+	while (readdir(list))
+		count++;
+	closedir(list);
+	return count;
+}
+
+/* Threads of the switch's close them. */
+static void descriptors_await(unsigned count)
+{
+	const uint64_t until = glue_now(NULL) + TIMEOUT;
+
+	while (descriptors_count() != count) {
+		nap();
+		assert_true(glue_now(NULL) < until);
+	}
+}
+
+static void hang_up_await(int socket)
+{
+	char byte;
+
+	while (recv(socket, &byte, sizeof(byte), 0) > 0)
+		;
+	close(socket);
+}
+
+/* No message is too short to bring some. */
+static void switch_run__keeps_no_descriptor_of_a_message(void **state)
+{
+	const unsigned before = (rig_begin(), descriptors_count());
+	struct rogue rogue = rogue_make(SHARED_SEALS, pair_bytes());
+
+	(void)state;
+	for (unsigned length = 0; length < 4; length++) {
+		const int fd = rogue_connect();
+
+		assert_true(parcel_send(fd, "abc", length, rogue.files, 2));
+		hang_up_await(fd);
+	}
+	assert_int_equal(rogue_hello(&rogue, 5), CLIENT_WELCOME);
+	assert_true(parcel_send(rogue.socket, "", 0, rogue.files, 2));
+	hang_up_await(rogue.socket);
+	rogue.socket = rogue_connect();
+	assert_int_equal(rogue_hello(&rogue, 5), CLIENT_WELCOME);
+	assert_true(parcel_send(rogue.socket, "a", 1, rogue.files, 1));
+	hang_up_await(rogue.socket);
+	rogue.socket = -1;
+	rogue_end(&rogue, pair_bytes());
+	descriptors_await(before);
+	rig_end();
+}
+
+/* A TCP socket whose last close waits for a minute, because its other end takes nothing. */
+struct clinging {
+	int end, other;
+};
+
+static struct clinging clinging_make(void)
+{
+	static const char bytes[65536];
+	const struct linger minute = {.l_onoff = 1, .l_linger = 60};
+	struct sockaddr_in address = {
+		.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	struct clinging clinging = {.end = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)};
+	socklen_t size = sizeof(address);
+
+	assert_int_equal(bind(listener, (struct sockaddr *)&address, size), 0);
+	assert_int_equal(listen(listener, 1), 0);
+	assert_int_equal(getsockname(listener, (struct sockaddr *)&address, &size), 0);
+	assert_int_equal(connect(clinging.end, (struct sockaddr *)&address, size), 0);
+	clinging.other = accept(listener, NULL, NULL);
+	assert_true(clinging.other >= 0);
+	close(listener);
+	while (send(clinging.end, bytes, sizeof(bytes), MSG_DONTWAIT) > 0)
+		;
+	assert_int_equal(
+		setsockopt(clinging.end, SOL_SOCKET, SO_LINGER, &minute, sizeof(minute)), 0);
+	return clinging;
+}
+
+static bool no_process(const struct switch_count *count)
+{
+	return count->processes == 0;
+}
+
+/* Nobody makes the switch wait: by what a hello brings, or too much in it, what a wake-up brings,
+ * and what is not read before the end. */
+static void switch_run__waits_for_no_descriptor_to_be_closed(void **state)
+{
+	enum { WAYS = 4 };
+	const unsigned before = (rig_begin(), descriptors_count());
+	struct rogue rogue = rogue_make(SHARED_SEALS, pair_bytes());
+	int others[WAYS];
+
+	(void)state;
+	for (unsigned way = 0; way < WAYS; way++) {
+		struct clinging clinging = clinging_make();
+		const int two[] = {clinging.end, clinging.end};
+		struct client_hello hello = {.magic = CLIENT_MAGIC,
+			.version = CLIENT_VERSION,
+			.pid = 5,
+			.pair_bytes = pair_bytes()};
+
+		others[way] = clinging.other;
+		if (way == 0)
+			assert_true(parcel_send(rogue.socket, &hello, sizeof(hello), two, 2));
+		else if (way == 1)
+			assert_true(parcel_send(rogue.socket, "", 0, two, 1));
+		else
+			assert_int_equal(rogue_hello(&rogue, 5), CLIENT_WELCOME);
+		for (unsigned n = 0; n < 20 && way == 3; n++)
+			(void)send(rogue.socket, "", 1, MSG_DONTWAIT);
+		if (way >= 2)
+			assert_true(parcel_send(rogue.socket, "", 1, two, 1));
+		close(clinging.end);
+		if (way == 3)
+			close(rogue.socket);
+		else
+			hang_up_await(rogue.socket);
+		rig_look_until(no_process);
+		rogue.socket = rogue_connect();
+	}
+	rogue_end(&rogue, pair_bytes());
+	rig_look_until(no_process);
+	for (unsigned way = 0; way < WAYS; way++)
+		close(others[way]);
+	descriptors_await(before);
 	rig_end();
 }
 
@@ -485,6 +624,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(switch_run__refuses_memory_that_could_be_taken_away),
 		TEST(switch_run__refuses_memory_that_lacks_a_seal),
+		TEST(switch_run__keeps_no_descriptor_of_a_message),
+		TEST(switch_run__waits_for_no_descriptor_to_be_closed),
 		TEST(switch_run__refuses_nonsense),
 		TEST(switch_run__drops_a_process_that_scribbles_and_serves_the_others),
 		TEST(switch_run__hears_the_idle_beside_the_busy),
