@@ -22,17 +22,16 @@
 
 #define HALF_OPEN_SHARE 16u /* of a user */
 #define HALF_OPEN_TIME  SECOND
-/* Connections that are refused, or say nothing at first: so many for each millisecond, and in a
- * look, which may be late on a busy machine. */
-#define VAIN_TIME    MILLISECOND
-#define VAIN_SHARE   4u
-#define VAIN_AT_ONCE 64u
+/* Connections that are heard: so many for each millisecond, and in a look, which may be late on a
+ * busy machine. */
+#define CALL_TIME     MILLISECOND
+#define CALL_SHARE    4u
+#define CALLS_AT_ONCE 64u
 /* In a look: */
-#define ACCEPTS_AT_ONCE 64u
-#define WAKES_AT_ONCE   4u /* of a process, which need not send more than one */
-#define COLD_LOOKS      4u
-#define PIDS_TRIED      65536u
-#define PID_MAX         0x7fffffffu /* of those that CLIENT_PID_ANY finds */
+#define WAKES_AT_ONCE 4u /* of a process, which need not send more than one */
+#define COLD_LOOKS    4u
+#define PIDS_TRIED    65536u
+#define PID_MAX       0x7fffffffu /* of those that CLIENT_PID_ANY finds */
 
 /* --- processes --- */
 
@@ -510,38 +509,37 @@ void half_open_look(struct clients *clients)
 	}
 }
 
-/* A process that attacks by connections costs the others little of each millisecond. */
-static void vain_allow(struct clients *clients)
+/* A process that attacks by connections costs the others little of each millisecond. One that is
+ * let in, and leaves at once, costs more than one that is refused. */
+static void calls_allow(struct clients *clients)
 {
 	uint64_t now = glue_now(NULL);
-	uint64_t passed = RTE_MIN((now - clients->looked_at) / VAIN_TIME, (uint64_t)VAIN_AT_ONCE);
+	uint64_t passed = RTE_MIN((now - clients->looked_at) / CALL_TIME, (uint64_t)CALLS_AT_ONCE);
 
-	clients->looked_at += passed * VAIN_TIME;
-	if (passed == VAIN_AT_ONCE)
+	clients->looked_at += passed * CALL_TIME;
+	if (passed == CALLS_AT_ONCE)
 		clients->looked_at = now;
-	clients->vain = (unsigned)RTE_MIN(clients->vain + passed * VAIN_SHARE, VAIN_AT_ONCE);
+	clients->calls = (unsigned)RTE_MIN(clients->calls + passed * CALL_SHARE, CALLS_AT_ONCE);
 }
 
 void newcomers_accept(struct clients *clients)
 {
-	vain_allow(clients);
+	calls_allow(clients);
 	if (disposal_is_full()) {
 		clients->refused[CLIENT_RESOURCES]++;
 		return;
 	}
-	for (unsigned n = 0; n < ACCEPTS_AT_ONCE && clients->vain > 0; n++) {
+	while (clients->calls > 0) {
 		int socket = accept4(clients->listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
-		enum newcomer newcomer;
 
 		if (socket < 0) {
 			if (errno == EMFILE || errno == ENFILE)
 				clients->refused[CLIENT_RESOURCES]++;
 			return;
 		}
-		newcomer = newcomer_hear(clients, socket);
-		if (newcomer == NEWCOMER_WAITS)
+		clients->calls--;
+		if (newcomer_hear(clients, socket) == NEWCOMER_WAITS)
 			half_open_add(clients, socket);
-		clients->vain -= newcomer != NEWCOMER_IN;
 	}
 }
 

@@ -467,7 +467,41 @@ static bool all_strange(const struct switch_count *count)
 	return count->refused[CLIENT_STRANGE] >= 200;
 }
 
-/* Of connections in vain 64 are heard at once, and 4 more in each millisecond. */
+static bool all_in(const struct switch_count *count)
+{
+	return count->processes == 200;
+}
+
+/* Of connections 64 are heard at once, and 4 more in each millisecond. */
+static void switch_run__takes_its_time_for_connections(void **state)
+{
+	const struct client_hello hello = {.magic = CLIENT_MAGIC,
+		.version = CLIENT_VERSION,
+		.pid = CLIENT_PID_ANY,
+		.pair_bytes = pair_bytes()};
+	struct rogue rogue;
+	uint64_t begun;
+	int fds[200];
+
+	(void)state;
+	rig_begin_stopped();
+	rogue = rogue_make(SHARED_SEALS, pair_bytes());
+	for (unsigned n = 0; n < RTE_DIM(fds); n++) {
+		fds[n] = n == 0 ? rogue.socket : rogue_connect();
+		assert_true(parcel_send(fds[n], &hello, sizeof(hello), rogue.files, 2));
+	}
+	begun = glue_now(NULL);
+	rig_go_on();
+	rig_look_until(all_in);
+	assert_true(glue_now(NULL) - begun >= (200 - 64) / 4 * MILLISECOND);
+	for (unsigned n = 1; n < RTE_DIM(fds); n++)
+		close(fds[n]);
+	rogue_end(&rogue, pair_bytes());
+	rig_look_until(no_process);
+	rig_end();
+}
+
+/* The same of those in vain. */
 static void switch_run__takes_its_time_for_connections_in_vain(void **state)
 {
 	uint64_t begun;
@@ -631,6 +665,7 @@ int main(void)
 		TEST(switch_run__hears_the_idle_beside_the_busy),
 		TEST(switch_run__lets_go_of_a_process_whose_memory_is_filled_after_its_end),
 		TEST(switch_run__hangs_up_on_the_silent),
+		TEST(switch_run__takes_its_time_for_connections),
 		TEST(switch_run__takes_its_time_for_connections_in_vain),
 		TEST(switch_run__limits_the_processes_of_a_user),
 		TEST(switch_run__leaves_places_for_the_users_who_come_later),
