@@ -322,6 +322,26 @@ void receive_kept(struct messages *messages, struct transfer *message, const str
 	receive_go_on(messages, message, news->verdict, here);
 }
 
+void receive_unexpected(struct messages *messages, struct transfer *message,
+	const struct unexpected *unexpected, enum tier_verdict verdict)
+{
+	const struct transfer *kept = &unexpected->transfer;
+	const struct news news = {
+		.event = TIER_PUT_KEPT,
+		.verdict = verdict,
+		.peer = kept->peer,
+		.start = (uintptr_t)unexpected->data,
+		.value = kept->value,
+		.bits = kept->bits,
+		.requested = kept->whole,
+		.moved = unexpected->moved,
+		.offset = kept->data,
+	};
+
+	messages->posted++;
+	receive_kept(messages, message, &news);
+}
+
 void receive_placed(struct messages *messages, struct transfer *message)
 {
 	const struct outcome *outcome = &message->outcome;

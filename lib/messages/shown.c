@@ -42,25 +42,11 @@ static void shown_free(struct messages *messages, struct unexpected *unexpected)
 	free(unexpected);
 }
 
-/* A receive gets it, as if the poll core had given it (receive_kept()). */
+/* A receive gets it. */
 static void shown_give(
 	struct messages *messages, struct unexpected *unexpected, struct transfer *receive)
 {
-	const struct transfer *message = &unexpected->transfer;
-	const struct news news = {
-		.event = TIER_PUT_KEPT,
-		.verdict = TIER_OK,
-		.peer = message->peer,
-		.start = (uintptr_t)unexpected->data,
-		.value = message->value,
-		.bits = message->bits,
-		.requested = message->whole,
-		.moved = unexpected->moved,
-		.offset = message->data,
-	};
-
-	messages->posted++;
-	receive_kept(messages, receive, &news);
+	receive_unexpected(messages, receive, unexpected, TIER_OK);
 	shown_free(messages, unexpected);
 }
 

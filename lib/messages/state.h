@@ -395,6 +395,9 @@ void receives_resume(struct messages *messages);
 void fetches_resume(struct messages *messages);
 void receive_placed(struct messages *messages, struct transfer *message);
 void receive_kept(struct messages *messages, struct transfer *message, const struct news *news);
+/* A receive gets a message that was shown or taken, as if the poll core had given it. */
+void receive_unexpected(struct messages *messages, struct transfer *message,
+	const struct unexpected *unexpected, enum tier_verdict verdict);
 void receive_fetched(struct messages *messages, struct transfer *message, const struct news *news);
 
 #endif

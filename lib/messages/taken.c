@@ -20,24 +20,11 @@ static void taken_free(struct unexpected *taken)
 	free(taken);
 }
 
-/* Its receive gets it, as if the poll core had given it. */
+/* Its receive gets it. */
 static void taken_give(struct messages *messages, struct unexpected *taken)
 {
-	const struct transfer *message = &taken->transfer;
-	const struct news news = {
-		.event = TIER_PUT_KEPT,
-		.verdict = message->result == TRANSFER_FAILED ? TIER_UNDELIVERABLE : TIER_OK,
-		.peer = message->peer,
-		.start = (uintptr_t)taken->data,
-		.value = message->value,
-		.bits = message->bits,
-		.requested = message->whole,
-		.moved = taken->moved,
-		.offset = message->data,
-	};
-
-	messages->posted++;
-	receive_kept(messages, taken->receive, &news);
+	receive_unexpected(messages, taken->receive, taken,
+		taken->transfer.result == TRANSFER_FAILED ? TIER_UNDELIVERABLE : TIER_OK);
 	taken_free(taken);
 }
 
