@@ -453,57 +453,48 @@ mx_return_t mx_set_request_timeout(
 }
 
 /* A synchronous send of few bytes has been copied to a slot when it has left the waiting line. */
-static bool send_is_buffered(const struct held *held)
+static bool buffered_look(void *context)
 {
+	const struct held *held = context;
 	const struct request *request = held->request;
 
 	return held_is_gone(held) || request->done ||
 	       (request->transfer.length <= COPY_SEND_MAX && !link_listed(&request->transfer.link));
 }
 
-mx_return_t mx_ibuffered(mx_endpoint_t endpoint, mx_request_t *request, uint32_t *result)
+static mx_return_t send_buffered(struct mx_endpoint *endpoint, mx_request_t *request, bool blocks,
+	uint32_t timeout, uint32_t *result, const char *name)
 {
-	static const char name[] = "mx_ibuffered";
 	const struct request *send;
 	struct held held;
 	mx_return_t code;
 
 	*result = 0;
-	if (!endpoint_enter(endpoint, name, &code))
+	if (!(blocks ? endpoint_enter_blocking : endpoint_enter)(endpoint, name, &code))
 		return code;
 	send = request_of(endpoint, request);
 	if (!send || send->kind != REQUEST_SEND)
 		return endpoint_fail(endpoint, MX_BAD_REQUEST, name, no_request);
 	held = request_hold(send);
-	endpoint_progress(endpoint);
-	*result = send_is_buffered(&held);
+	if (blocks) {
+		*result = endpoint_block(endpoint, buffered_look, &held, timeout, 0);
+	} else {
+		endpoint_progress(endpoint);
+		*result = buffered_look(&held);
+	}
 	endpoint_leave(endpoint);
 	return MX_SUCCESS;
 }
 
-static bool buffered_look(void *context)
+mx_return_t mx_ibuffered(mx_endpoint_t endpoint, mx_request_t *request, uint32_t *result)
 {
-	return send_is_buffered(context);
+	return send_buffered(endpoint, request, false, 0, result, "mx_ibuffered");
 }
 
 mx_return_t mx_buffered(
 	mx_endpoint_t endpoint, mx_request_t *request, uint32_t timeout, uint32_t *result)
 {
-	static const char name[] = "mx_buffered";
-	const struct request *send;
-	struct held held;
-	mx_return_t code;
-
-	*result = 0;
-	if (!endpoint_enter_blocking(endpoint, name, &code))
-		return code;
-	send = request_of(endpoint, request);
-	if (!send || send->kind != REQUEST_SEND)
-		return endpoint_fail(endpoint, MX_BAD_REQUEST, name, no_request);
-	held = request_hold(send);
-	*result = endpoint_block(endpoint, buffered_look, &held, timeout, 0);
-	endpoint_leave(endpoint);
-	return MX_SUCCESS;
+	return send_buffered(endpoint, request, true, timeout, result, "mx_buffered");
 }
 
 mx_return_t mx_context(mx_request_t *request, void **context)
