@@ -65,9 +65,9 @@ enum command_kind {
 	/* answered: the receive whose outcome is at the address `other` has left, or its load that
 	 * was refused has. OK; GONE: it has a message, and no such load */
 	COMMAND_RECEIVE_WITHDRAW,
-	/* answered: the receive with this outcome, of which the rank is written, gives up a message
-	 * that is on its way here: the event _KEPT of that will name the item at the address
-	 * `start`. OK; GONE: it has none, or all of it is here */
+	/* answered: the receive with this outcome, of which rank and bits are written, gives up a
+	 * message that is on its way here: the event _KEPT of that will name the item at the
+	 * address `start`. OK; GONE: it has none, or all of it is here */
 	COMMAND_RECEIVE_PASS,
 	/* answered: no operation begins at the region any more, and it is freed with the last one.
 	 * OK, GONE */

@@ -542,6 +542,7 @@ enum answer unexpected_pass(struct space *space, const struct command *command)
 		header->state != HEADER_CLAIMED || header->taker.receive != outcome)
 		return ANSWER_GONE;
 	outcome->peer = header->account.nid;
+	outcome->bits = header->account.match_bits;
 	header->taker = (struct taker){.user = command->receive.start,
 		.log = TIER_BIT(TIER_PUT_KEPT) | TIER_BIT_FAILED(TIER_PUT_KEPT),
 		.entry = INDEX_NONE};

@@ -156,6 +156,7 @@ bool taken_pass(struct messages *messages, struct transfer *receive)
 		return false;
 	}
 	taken->transfer.peer = receive->outcome.peer;
+	receive->bits = receive->outcome.bits; /* the message's, as after done() */
 	list_append(&messages->unexpected, &taken->all);
 	messages->peers[taken->transfer.peer].carried = true;
 	return true;

@@ -287,13 +287,14 @@ static void a_receive_whose_message_is_being_fetched_is_given_up(void **state)
 		assert_memory_equal(got, sent[i], EAGER);
 	}
 	for (unsigned i = 0; i < MORE / 2; i++) {
-		post_receive(&in, 1, 1, 0, got, EAGER);
+		post_receive(&in, 1, 0, 1, got, EAGER);
 		start = messages_now();
 		while (!messages_abandon(ends[1], &in.message)) {
 			messages_progress(ends[1]);
 			assert_true(messages_now() - start < SECONDS);
 		}
 		assert_int_equal(in.done, 0);
+		assert_int_equal(in.message.bits, 1);
 	}
 	assert_memory_equal(got, sent[BLOCK - 1], EAGER);
 	fetches_let(0, true);
