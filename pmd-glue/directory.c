@@ -126,6 +126,12 @@ static int level_open(const struct directory *directory, int upper, const char *
 		if (!level_fine(directory, &status))
 			return -1;
 		fd = openat(upper, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+		/* The name may be another directory's by now: the upper one may belong to the user
+		 * of a set-uid program. */
+		if (fd >= 0 && (fstat(fd, &status) != 0 || !level_fine(directory, &status))) {
+			close(fd);
+			return -1;
+		}
 		if (fd >= 0)
 			directory_lock(fd);
 		if (fd >= 0 && directory_is_there(upper, name, fd))

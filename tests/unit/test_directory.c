@@ -69,6 +69,34 @@ static void rendezvous_open__refuses_a_directory_that_is_not_its_own(void **stat
 						 "XDG_RUNTIME_DIR"));
 }
 
+static bool exchanges; /* the next opening of the upper directory finds another one */
+
+int __real_openat64(int upper, const char *name, int flags, mode_t mode);
+int __wrap_openat64(int upper, const char *name, int flags, mode_t mode);
+
+int __wrap_openat64(int upper, const char *name, int flags, mode_t mode)
+{
+	if (exchanges && strcmp(name, "postern") == 0) {
+		exchanges = false;
+		assert_int_equal(renameat(upper, name, upper, "own"), 0);
+		assert_int_equal(mkdirat(upper, name, S_IRWXU), 0);
+		assert_int_equal(fchmodat(upper, name, ACCESSPERMS, 0), 0);
+	}
+	return __real_openat64(upper, name, flags, mode);
+}
+
+/* The upper directory may be of the user of a set-uid program, who exchanges this one when it has
+ * been looked at. */
+static void rendezvous_open__looks_at_the_directory_that_it_has_opened(void **state)
+{
+	(void)state;
+	rendezvous_close(rendezvous_of(1));
+	exchanges = true;
+	assert_null(rendezvous_at(NULL, 1));
+	assert_false(exchanges);
+	assert_non_null(strstr(log_last_error(), "can be entered by other users"));
+}
+
 static void rendezvous_open__reaches_long_paths(void **state)
 {
 	char path[256], name[120];
@@ -257,6 +285,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		CASE(rendezvous_open__refuses_a_wrong_name),
 		CASE(rendezvous_open__refuses_a_directory_that_is_not_its_own),
+		CASE(rendezvous_open__looks_at_the_directory_that_it_has_opened),
 		CASE(rendezvous_open__reaches_long_paths),
 		CASE(directory_remove__removes_a_directory_that_nobody_is_in),
 		CASE(rendezvous_lacks__a_process_that_is_not_in_the_directory),
