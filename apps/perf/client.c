@@ -390,6 +390,7 @@ static void line_open(struct client *client, struct peer *peer)
 		.memory = peer->landing.memory,
 		.size = client->trial.size,
 		.messages = client->window * STREAM_WINDOWS,
+		.window = client->window,
 		.shape = client->trial.shape,
 	};
 	char why[WHY_ROOM];

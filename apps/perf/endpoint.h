@@ -60,7 +60,7 @@ enum control_kind {
 };
 
 #define BYE_FOR_NOW 1
-#define PROTOCOL    5 /* of the control messages */
+#define PROTOCOL    6 /* of the control messages */
 
 struct control {
 	enum control_kind kind;

@@ -37,6 +37,7 @@ struct line_request {
 	void *memory;             /* what is sent, and where messages land */
 	uint64_t size;            /* of a message, bytes */
 	uint32_t messages;        /* on their way at once, at most */
+	uint32_t window;          /* of them: so many are credited together */
 	struct match_shape shape; /* of the match list; of a search its depth */
 	/* complain.h's, which does not return */
 	void (*complain)(const char *format, ...) __attribute__((format(printf, 1, 2)));

@@ -2,7 +2,7 @@
 /* mx.c - a module of postern-perf: messages of MX (myriexpress.h). See line.h.
  *
  *     latency, rate, bandwidth   sends to receives that are posted
- *     unexpected-rate            the server posts a receive when the message is here: it probes
+ *     unexpected-rate            the server posts the receives of a window when it is here: X3
  *     overlap-send               a message, and its answer of no bytes; the send has to end, too
  *     overlap-receive            the answer to a message of no bytes, and a word that it has begun
  *     any-latency                mx_test_any(), among requests of another match value that are done
@@ -11,6 +11,9 @@
  * X1. The client connects. The server answers to where the first message came from.
  * X2. What is searched for comes from the client's own endpoint. Messages that are kept beside it
  *     come from endpoints that only send, because a peer may have KEPT_EACH of them kept.
+ * X3. The last message of a window has bits of its own. The server probes for it, so one probe says
+ *     that the window is kept. Then it posts a receive for each message, and tests all of them: a
+ *     message takes the calls that it takes in `rate`, where its receive is posted before.
  */
 #include <pthread.h>
 #include <stdio.h>
@@ -24,6 +27,7 @@
 #define TIMEOUT    10000 /* ms */
 #define BITS       UINT64_C(1)
 #define BITS_OTHER UINT64_C(2) /* of requests that are done beside the one that is looked for; */
+#define BITS_LAST  UINT64_C(4) /* of a window: X3 */
 #define BITS_KEPT  (UINT64_C(1) << 32) /* of messages that are kept, each with its number */
 #define KEPT_EACH  240
 #define SENDERS    32 /* endpoints of a process */
@@ -134,40 +138,55 @@ static int posted_receive(struct line *line, int most)
 	return arrived;
 }
 
-/* A receive is posted when its message is here. */
-static int unexpected_receive(struct line *line, int most)
+/* Returns false if no message of these bits is here. */
+static bool own_probe(struct line *line, uint64_t bits)
 {
-	mx_request_t request;
 	mx_status_t status;
 	uint32_t result;
-	int arrived = 0;
 
-	while (arrived < most) {
-		need(line, mx_iprobe(line->endpoint, BITS, MX_MATCH_MASK_NONE, &status, &result),
-			"mx_iprobe");
-		if (!result)
-			break;
-		request = receive_post(line, BITS);
-		if (!request_ends(line, &request, TIMEOUT))
+	need(line, mx_iprobe(line->endpoint, bits, MX_MATCH_MASK_NONE, &status, &result),
+		"mx_iprobe");
+	return result;
+}
+
+/* X3 */
+static int unexpected_receive(struct line *line)
+{
+	const uint32_t window = line->request.window;
+
+	if (!own_probe(line, BITS_LAST))
+		return 0;
+	for (uint32_t i = 0; i < window; i++)
+		line->receives[i] = receive_post(line, i + 1 < window ? BITS : BITS_LAST);
+	for (uint32_t i = 0; i < window; i++)
+		if (!request_ends(line, &line->receives[i], TIMEOUT))
 			line->request.complain(
 				"a receive of MX has not ended for %d seconds.", TIMEOUT / 1000);
-		arrived++;
-	}
-	return arrived;
+	return (int)window;
 }
 
 /* --- sends */
 
+/* X3. Of the next message. */
+static uint64_t message_bits(const struct line *line)
+{
+	const bool last = line->client && line->request.measure == MEASURE_UNEXPECTED_RATE &&
+			  (line->sent + 1) % line->request.window == 0;
+
+	return last ? BITS_LAST : BITS;
+}
+
 /* The place's last send has ended, because its answer or its credit is here. */
 static void send_message(struct line *line, uint64_t size)
 {
+	const uint64_t bits = message_bits(line);
 	mx_request_t *place = &line->sends[line->sent++ % line->places];
 	mx_segment_t segment = {line->request.memory, (uint32_t)size};
 
 	if (*place && !request_ends(line, place, TIMEOUT))
 		line->request.complain(
 			"a send of MX has not ended for %d seconds.", TIMEOUT / 1000);
-	need(line, mx_isend(line->endpoint, &segment, 1, line->other, BITS, NULL, place),
+	need(line, mx_isend(line->endpoint, &segment, 1, line->other, bits, NULL, place),
 		"mx_isend");
 }
 
@@ -204,7 +223,7 @@ static int line_receive(struct line *line)
 {
 	enum measure measure = line->request.measure;
 	int most = measure_is_single(measure) ? 1 : (int)line->request.messages;
-	int arrived = line->posts ? posted_receive(line, most) : unexpected_receive(line, most);
+	int arrived = line->posts ? posted_receive(line, most) : unexpected_receive(line);
 
 	if (measure == MEASURE_OVERLAP_SEND && line->client && line->sent > 0)
 		arrived = ended(line, arrived);
@@ -232,17 +251,6 @@ static void own_pass(struct line *line, uint64_t bits)
 	own_send(line, bits, &send);
 	while (!result)
 		need(line, mx_ibuffered(line->endpoint, &send, &result), "mx_ibuffered");
-}
-
-/* Returns false if no message of these bits is here. */
-static bool own_probe(struct line *line, uint64_t bits)
-{
-	mx_status_t status;
-	uint32_t result;
-
-	need(line, mx_iprobe(line->endpoint, bits, MX_MATCH_MASK_NONE, &status, &result),
-		"mx_iprobe");
-	return result;
 }
 
 static mx_endpoint_addr_t sender_open(struct line *line, mx_endpoint_t *sender)

@@ -148,6 +148,7 @@ static bool line_open(
 		.memory = server->landing.memory,
 		.size = prepare->number,
 		.messages = prepare->argument * STREAM_WINDOWS,
+		.window = prepare->argument,
 		.shape = server->wanted,
 	};
 	char why[WHY_ROOM] = "the --server was not started with this --library";
