@@ -244,8 +244,8 @@ PTL_API void PtlFini(void);
  * Returns
  *   PTL_INIT_DUP  The interface is open already. handle and actual are written; pid and desired are
  *                 ignored.
- *   PTL_INIT_INV  The interface does not exist, or its device cannot be used. Standard error and
- *                 postern_last_error() say why.
+ *   PTL_INIT_INV  The interface does not exist, its device cannot be used, or another process has
+ *                 the process id. Standard error and postern_last_error() say why.
  *   PTL_INV_PROC  pid is neither a process id nor PTL_PID_ANY.
  *   PTL_NOSPACE   There is not enough memory.
  *   PTL_SEGV      handle, desired or actual is not a legal address. */

@@ -503,8 +503,8 @@ static void refusal_tell(const struct client_port *client, const struct client_a
 			"so this process opens its own",
 			name);
 	else if (answer->verdict == CLIENT_PID)
-		log_error("%s: process id %u is in use at posternd: choose another, or let the "
-			  "library choose one",
+		log_error("%s: process id %u is in use at posternd: end the process that has it, "
+			  "choose another id, or let the library choose one",
 			name, client->pid);
 	else if (answer->verdict == CLIENT_SHARE || answer->verdict == CLIENT_FULL)
 		log_error("%s: posternd has as many processes as it takes%s: end some", name,

@@ -318,8 +318,8 @@ static bool pid_take(struct directory *directory, uint32_t pid)
 	if (error == EAGAIN || error == EACCES) {
 		kinds_pid_taken();
 		if (!kinds_pid_is_tried())
-			log_error("node: process id %u is in use in %s: choose another, or "
-				  "let the library choose one",
+			log_error("node: process id %u is in use in %s: end the process that has "
+				  "it, choose another id, or let the library choose one",
 				pid, directory->path);
 		return false;
 	}

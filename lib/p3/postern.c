@@ -33,7 +33,8 @@ const char *postern_version(void)
 		       "PtlNIInit, shown by postern-info)")                                        \
 	X(PTL_SEGV, "a pointer argument is not a legal address")                                   \
 	X(PTL_INIT_DUP, "the interface had been initialised before")                               \
-	X(PTL_INIT_INV, "there is no such interface, or its device cannot be used")                \
+	X(PTL_INIT_INV,                                                                            \
+		"there is no such interface, or its device or the process id cannot be used")      \
 	X(PTL_INV_NI, "not a valid interface handle")                                              \
 	X(PTL_INV_EQ, "not a valid event queue handle")                                            \
 	X(PTL_INV_MD, "not a valid memory descriptor handle, or an inactive descriptor")           \

@@ -102,9 +102,18 @@ class Hello(programs.Case):
         done = programs.run("examples/hello", "send", "1:1", **self.node(PTL_PEER_TIMEOUT="1s"))
         self.assertEqual(done.returncode, 1)
         self.assertIn("PTL_EVENT_SEND_FAIL", done.stderr)
+        self.assertIn("Start hello receive first", done.stderr)
         done = programs.run("examples/hello", "send", "1:2", PTL_PEER_TIMEOUT="1s", PTL_NID="1")
         self.assertEqual(done.returncode, 1)
         self.assertIn("PTL_EVENT_SEND_FAIL", done.stderr)
+
+    def test_a_second_receiver_says_what_to_do(self):
+        self.await_line(self.start("examples/hello", "receive", **self.node()), "waiting at 1:1")
+        done = programs.run("examples/hello", "receive", **self.node())
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("process id 1 is in use", done.stderr)
+        self.assertIn("end the process that has it", done.stderr)
+        self.assertIn("or the process id cannot be used", done.stderr)
 
     def test_without_a_place_to_meet_a_process_is_alone(self):
         with open(f"{self.directory}/postern", "w", encoding="ascii"):

@@ -494,8 +494,8 @@ static void rendezvous_open__refuses_a_process_id_in_use(void **state)
 	(void)state;
 	assert_null(rendezvous_at(NULL, 7));
 	snprintf(sentence, sizeof(sentence),
-		"node: process id 7 is in use in %s/postern/default: choose another, or "
-		"let the library choose one",
+		"node: process id 7 is in use in %s/postern/default: end the process that has it, "
+		"choose another id, or let the library choose one",
 		runtime);
 	assert_string_equal(log_last_error(), sentence);
 	/* In another rendezvous it is free. */
