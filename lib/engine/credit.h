@@ -18,7 +18,8 @@
  *     becomes less, and tells by WORD_GIVEN how large it is. Only then are the headers free. Both
  *     words are in the streams of the messages: what was sent with the larger share has come
  *     before. Until it is so small the share does not grow, and answers say nothing of it. The
- *     rank that needed more is told by WORD_SHARE.
+ *     rank that needed more is told by WORD_SHARE. A rank that does not answer is not asked again,
+ *     and keeps what it has got: it gets no more, and the others have kept_share for certain.
  * C4. A program counts a message first and looks at the share then; a poll core that makes the
  *     share smaller looks at the count then. So one of them sees what the other has done, and a
  *     program that finds its share used up takes its count back. A share is left at one more than

@@ -199,6 +199,27 @@ static void memory__is_not_taken_from_others_by_a_rank_that_has_its_part(void **
 	assert_true(share_now(ends->space, 1) > TABLE / 8);
 }
 
+/* C3. It sends, and hears that it is to give some back. */
+static void share__of_a_rank_that_does_not_answer_grows_no_more(void **state)
+{
+	struct ends *ends = *state;
+	const uint32_t had = burst(ends, 0, true);
+
+	burst(ends, 1, true);
+	expect_word(ends, 0, WORD_TAKE, had / 2);
+	for (unsigned round = 0; round < 100; round++) {
+		assert_int_equal(burst(ends, 0, true), had);
+		assert_true(burst(ends, 1, true) >= LEAST);
+		assert_int_equal(
+			share_answer(ends->space, 0, VALUE_SHORT), 0); /* it is not told any */
+	}
+	expect_silence(ends);
+	/* What it had is free when its process is another one. */
+	share_reset(ends->space, 0);
+	table_check(ends);
+	assert_true(burst(ends, 1, false) > TABLE / 2);
+}
+
 static void memory__that_is_said_to_be_given_back_is_no_more_than_was_asked_for(void **state)
 {
 	struct ends *ends = *state;
@@ -699,6 +720,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(memory__comes_back_from_a_rank_that_burst_and_fell_silent),
 		TEST(memory__is_not_taken_from_others_by_a_rank_that_has_its_part),
+		TEST(share__of_a_rank_that_does_not_answer_grows_no_more),
 		TEST(memory__that_is_said_to_be_given_back_is_no_more_than_was_asked_for),
 		TEST(memory__that_was_lent_is_given_back_when_it_was_read),
 		TEST(share__of_a_rank_begins_again),
