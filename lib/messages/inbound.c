@@ -14,10 +14,8 @@ static bool receive_post(struct messages *messages, struct transfer *message)
 {
 	struct command command;
 
-	if (message->many) {
-		messages->waits_post = true;
+	if (message->many)
 		return many_post(messages, message);
-	}
 	/* A fetch for another kind of message is counted here, too, and may exceed the limit. */
 	if (messages->posted >= RECEIVES_MAX)
 		return false;
@@ -35,8 +33,9 @@ static bool receive_post(struct messages *messages, struct transfer *message)
 		}};
 	message->posted = true;
 	messages->posted++;
-	if (!submission_receive(&messages->visit.interface->submission, &command))
-		messages->waits_post = true;
+	/* One that was carried out at once had none before it in the ring. */
+	messages->waits_post =
+		!submission_receive(&messages->visit.interface->submission, &command);
 	return true;
 }
 

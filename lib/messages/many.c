@@ -47,8 +47,10 @@ bool many_post(struct messages *messages, struct transfer *receive)
 
 	receive->posted = messages->parts + many->most <= PARTS_MAX &&
 			  entry_append(messages, &wish, &receive->entry, &receive->generation);
-	if (receive->posted)
+	if (receive->posted) {
 		messages->parts += many->most;
+		messages->waits_post = true;
+	}
 	return receive->posted;
 }
 
