@@ -48,7 +48,7 @@ static void options_ip(struct line *line, sa_family_t family)
 	int level = six ? SOL_IPV6 : SOL_IP;
 
 	line->level = level;
-	line->news = line_set(line, LINE_ERRORS, level, six ? IPV6_RECVERR : IP_RECVERR, 1);
+	line->errors = line_set(line, LINE_ERRORS, level, six ? IPV6_RECVERR : IP_RECVERR, 1);
 	line->marks = line_set(line, LINE_MARKS, level, six ? IPV6_RECVTCLASS : IP_RECVTOS, 1);
 	(void)line_set(line, LINE_ECT, level, six ? IPV6_TCLASS : IP_TOS, ECN_CAPABLE);
 	(void)line_set(line, LINE_PATH, level, six ? IPV6_MTU_DISCOVER : IP_MTU_DISCOVER,
@@ -154,13 +154,13 @@ void line_close(struct line *line)
 	line->socket = -1;
 }
 
-bool line_hear(const struct line *line, struct line_news *news)
+bool line_hear(const struct line *line, struct line_error *report)
 {
-	struct iovec piece = {news->quote, sizeof(news->quote)};
+	struct iovec piece = {report->quote, sizeof(report->quote)};
 	_Alignas(struct cmsghdr) uint8_t
 		control[CMSG_SPACE(sizeof(struct sock_extended_err) + sizeof(struct sockaddr_in6))];
-	struct msghdr message = {.msg_name = &news->to,
-		.msg_namelen = sizeof(news->to),
+	struct msghdr message = {.msg_name = &report->to,
+		.msg_namelen = sizeof(report->to),
 		.msg_iov = &piece,
 		.msg_iovlen = 1,
 		.msg_control = control,
@@ -169,8 +169,8 @@ bool line_hear(const struct line *line, struct line_news *news)
 
 	if (bytes < 0)
 		return false;
-	news->bytes = (uint32_t)bytes;
-	news->error = 0;
+	report->bytes = (uint32_t)bytes;
+	report->error = 0;
 	for (struct cmsghdr *one = CMSG_FIRSTHDR(&message); one; one = CMSG_NXTHDR(&message, one)) {
 		struct sock_extended_err error;
 
@@ -180,7 +180,7 @@ bool line_hear(const struct line *line, struct line_news *news)
 			continue;
 		memcpy(&error, CMSG_DATA(one), sizeof(error));
 		if (error.ee_origin == SO_EE_ORIGIN_ICMP || error.ee_origin == SO_EE_ORIGIN_ICMP6)
-			news->error = (int)error.ee_errno;
+			report->error = (int)error.ee_errno;
 	}
 	return true;
 }

@@ -56,7 +56,7 @@ struct line {
 	int level;      /* of options of its version of IP */
 	bool segments;  /* several datagrams are sent as one message: UDP_SEGMENT */
 	bool joins;     /* and received as one: UDP_GRO */
-	bool news;      /* datagrams that did not arrive are reported: IP_RECVERR, IPV6_RECVERR */
+	bool errors;    /* datagrams that did not arrive are reported: IP_RECVERR, IPV6_RECVERR */
 	bool marks;     /* marks of congestion are reported: IP_RECVTOS, IPV6_RECVTCLASS */
 	uint32_t room;  /* bytes of the kernel's memory for what has not been received */
 	uint32_t lacks; /* a bit for each enum line_lack */
@@ -84,7 +84,7 @@ void line_tell(const struct line *line, const char *name);
 unsigned line_describe(const struct line *line, struct port_lack *lacks);
 
 /* A datagram of this socket's that did not arrive. */
-struct line_news {
+struct line_error {
 	int error;         /* ECONNREFUSED: nobody has the port that it was for */
 	union udp_name to; /* where it was sent */
 	uint32_t bytes;    /* of the datagram that came back */
@@ -92,6 +92,6 @@ struct line_news {
 };
 /* Takes the next one. While there are some, the socket counts as readable, and calls fail. Returns
  * false if there is none. */
-bool line_hear(const struct line *line, struct line_news *news);
+bool line_hear(const struct line *line, struct line_error *report);
 
 #endif

@@ -69,7 +69,7 @@
 #define QUESTIONS     256u
 #define NARROW        64u           /* nodes whose path takes smaller frames */
 #define NARROW_TIME   (60 * SECOND) /* that frames for them are not joined */
-#define NEWS_MOST     64u           /* taken at a time */
+#define ERRORS_MOST   64u           /* taken at a time */
 #define REFUSALS_MOST 16u           /* that wait for the owner */
 /* where a transport header has them, in bytes from the Ethernet header on */
 #define TO_AT   (FRAME_HEADER + 8u)
@@ -218,21 +218,21 @@ static void loss_tell(struct udp *udp, const union udp_name *to, int error)
 
 /* Tells the owner what a host has refused. Those that there is no room for are forgotten: each
  * frame that is sent again is refused again. */
-static void refusal_add(struct udp *udp, const struct line_news *news)
+static void refusal_add(struct udp *udp, const struct line_error *report)
 {
-	uint32_t index = (uint32_t)udp_name_port(&news->to) - udp->range.first, node;
+	uint32_t index = (uint32_t)udp_name_port(&report->to) - udp->range.first, node;
 	struct rte_mbuf *frame;
 	uint8_t *bytes;
 
-	/* Nobody else has the own name: this is good news. */
-	if (memcmp(news->quote + TO_AT - FRAME_HEADER, news->quote + FROM_AT - FRAME_HEADER,
+	/* That nobody else has the own name is no error. */
+	if (memcmp(report->quote + TO_AT - FRAME_HEADER, report->quote + FROM_AT - FRAME_HEADER,
 		    NAME) == 0)
 		return;
-	if (news->error != 0 && news->error != ECONNREFUSED && news->error != EMSGSIZE)
-		way_tell(udp, &news->to, news->error);
-	if (news->error != ECONNREFUSED || news->bytes < PORT_REFUSAL_BYTES ||
+	if (report->error != 0 && report->error != ECONNREFUSED && report->error != EMSGSIZE)
+		way_tell(udp, &report->to, report->error);
+	if (report->error != ECONNREFUSED || report->bytes < PORT_REFUSAL_BYTES ||
 		index >= udp->range.count || udp->refusal_count == REFUSALS_MOST ||
-		!nodes_find(&udp->local.nodes, &news->to, &node))
+		!nodes_find(&udp->local.nodes, &report->to, &node))
 		return;
 	frame = rte_pktmbuf_alloc(udp->port.pool);
 	if (!frame)
@@ -241,17 +241,17 @@ static void refusal_add(struct udp *udp, const struct line_news *news)
 	memcpy(bytes, udp->port.address, sizeof(udp->port.address));
 	candidate_write(bytes + sizeof(udp->port.address), node, index);
 	type_write(bytes, PORT_REFUSED);
-	memcpy(bytes + FRAME_HEADER, news->quote, PORT_REFUSAL_BYTES);
+	memcpy(bytes + FRAME_HEADER, report->quote, PORT_REFUSAL_BYTES);
 	udp->refusals[udp->refusal_count++] = frame;
 }
 
 /* Without this the next calls fail, and the socket counts as readable. */
-static void news_take(struct udp *udp, const struct line *line)
+static void errors_take(struct udp *udp, const struct line *line)
 {
-	struct line_news news;
+	struct line_error report;
 
-	for (unsigned n = 0; line->news && n < NEWS_MOST && line_hear(line, &news); n++)
-		refusal_add(udp, &news);
+	for (unsigned n = 0; line->errors && n < ERRORS_MOST && line_hear(line, &report); n++)
+		refusal_add(udp, &report);
 }
 
 /* --- sending --- */
@@ -519,7 +519,7 @@ static int message_send(struct udp *udp, const struct line *line, const struct m
 	ssize_t sent = sendmsg(line->socket, message, MSG_DONTWAIT);
 
 	if (sent < 0 && error_is_old(errno)) {
-		news_take(udp, line);
+		errors_take(udp, line);
 		sent = sendmsg(line->socket, message, MSG_DONTWAIT);
 	}
 	return sent < 0 ? -1 : 1;
@@ -667,7 +667,7 @@ static bool line_look(struct udp *udp, const struct line *line, struct parts_sou
 		return true;
 	if (!error_is_old(errno))
 		return false;
-	news_take(udp, line);
+	errors_take(udp, line);
 	if (udp->refusal_count > 0)
 		return true;
 	return parts_look(&udp->parts, source) > 0;
@@ -763,12 +763,12 @@ static int udp_interrupt(struct port *port, bool on)
 	udp->look_at_both = true;
 	if (!on)
 		return -1;
-	/* A call that no frame explains may have been for news, which would go on calling. The
-	 * owner looks once more before it sleeps. */
+	/* A wake-up without a frame may have been for an error, which would wake the owner again.
+	 * The owner looks once more before it sleeps. */
 	if (!udp->heard)
-		news_take(udp, &udp->line);
+		errors_take(udp, &udp->line);
 	if (!udp->heard && connected_exists(&udp->connected))
-		news_take(udp, &udp->connected.line);
+		errors_take(udp, &udp->connected.line);
 	udp->heard = false;
 	return connected_exists(&udp->connected) ? udp->connected.set : udp->line.socket;
 }

@@ -407,53 +407,55 @@ static void movement_done(
 /* --- events */
 
 /* What an event says. */
-struct news {
-	uint8_t event, verdict;
+struct remote_event {
+	uint8_t kind, verdict;
 	struct process from;
 	uint64_t user, value, moved;
 };
 
-static void news_copy(const struct event_slot *slot, uint32_t attributes, uint32_t second, void *to)
+static void remote_event_copy(
+	const struct event_slot *slot, uint32_t attributes, uint32_t second, void *to)
 {
-	struct news *news = to;
+	struct remote_event *event = to;
 	uint64_t word;
 
 	(void)attributes;
 	(void)second;
 #define WORD(name) atomic_load_explicit(&slot->words[name], memory_order_relaxed)
 	word = WORD(EVENT_REGION);
-	news->event = TIER_FIELD(word, TIER_KIND_AT);
-	news->verdict = TIER_FIELD(word, TIER_VERDICT_AT);
+	event->kind = TIER_FIELD(word, TIER_KIND_AT);
+	event->verdict = TIER_FIELD(word, TIER_VERDICT_AT);
 	word = WORD(EVENT_INITIATOR);
-	news->from = (struct process){.nid = (uint32_t)word, .pid = (uint32_t)(word >> 32)};
-	news->user = WORD(EVENT_USER);
-	news->value = WORD(EVENT_VALUE);
-	news->moved = WORD(EVENT_MOVED);
+	event->from = (struct process){.nid = (uint32_t)word, .pid = (uint32_t)(word >> 32)};
+	event->user = WORD(EVENT_USER);
+	event->value = WORD(EVENT_VALUE);
+	event->moved = WORD(EVENT_MOVED);
 #undef WORD
 }
 
-static bool news_take(struct remote *remote, unsigned queue, struct news *news)
+static bool remote_event_take(struct remote *remote, unsigned queue, struct remote_event *event)
 {
-	enum queue_answer answer = queue_take_oldest(&remote->queues[queue], news_copy, news);
+	enum queue_answer answer =
+		queue_take_oldest(&remote->queues[queue], remote_event_copy, event);
 
 	return answer == QUEUE_EVENT || answer == QUEUE_EVENT_AFTER_GAP;
 }
 
 static void own_run(struct remote *remote)
 {
-	struct news news;
+	struct remote_event event;
 
-	while (news_take(remote, QUEUE_OWN, &news))
-		movement_done(remote, (struct movement *)(uintptr_t)news.user,
-			(enum tier_verdict)news.verdict, news.moved);
+	while (remote_event_take(remote, QUEUE_OWN, &event))
+		movement_done(remote, (struct movement *)(uintptr_t)event.user,
+			(enum tier_verdict)event.verdict, event.moved);
 }
 
 /* A peer has written, with data for the program. */
-static void write_tell(struct remote *remote, const struct news *news)
+static void write_tell(struct remote *remote, const struct remote_event *event)
 {
 	const struct line line = {.entry = {.flags = FI_RMA | FI_REMOTE_WRITE | FI_REMOTE_CQ_DATA,
-					  .len = news->moved,
-					  .data = news->value},
+					  .len = event->moved,
+					  .data = event->value},
 		.source = FI_ADDR_NOTAVAIL};
 
 	cq_line(remote->endpoint->rx.cq, &line);
@@ -472,21 +474,21 @@ static void portal_enable(struct remote *remote)
 static void told_run(struct remote *remote)
 {
 	struct cq *cq = remote->endpoint->rx.cq;
-	struct news news;
+	struct remote_event event;
 
 	while (queue_has_news(&remote->queues[QUEUE_TOLD])) {
 		if (cq && !cq_stretch(cq))
 			return;
-		if (!news_take(remote, QUEUE_TOLD, &news)) {
+		if (!remote_event_take(remote, QUEUE_TOLD, &event)) {
 			if (cq)
 				cq_release(cq);
 			break;
 		}
-		if (cq && news.event == TIER_PUT && news.verdict == TIER_OK)
-			write_tell(remote, &news);
+		if (cq && event.kind == TIER_PUT && event.verdict == TIER_OK)
+			write_tell(remote, &event);
 		else if (cq)
 			cq_release(cq);
-		remote->disabled |= news.event == TIER_DISABLED;
+		remote->disabled |= event.kind == TIER_DISABLED;
 	}
 	if (remote->disabled)
 		portal_enable(remote);

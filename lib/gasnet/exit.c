@@ -5,7 +5,7 @@
  * code into rank 0's word. Triggered operations, which were posted at the start, carry it down a
  * tree to all ranks, while their programs compute. A rank that sees its word in a call raises
  * SIGQUIT at itself, once, which the client may catch, and leaves. Ranks that leave are counted at
- * rank 0; when all have, the news goes down the same tree, and each rank closes and ends with its
+ * rank 0; when all have, a notice goes down the same tree, and each rank closes and ends with its
  * code. A rank that waits for this too long has the launcher end the job, whose SIGTERM reaches
  * programs that make no calls.
  *
@@ -26,11 +26,11 @@
 #define SLEEP      10u                 /* ms */
 #define PRESENT    (UINT64_C(1) << 32) /* in the word, beside the code */
 
-enum news { NEWS_CODE, NEWS_LEFT, NEWS_ALL, NEWS_COUNT };
+enum notice { NOTICE_CODE, NOTICE_LEFT, NOTICE_ALL, NOTICE_COUNT };
 
 volatile uint64_t exit_word;
 static uint64_t own_word;
-static ptl_handle_ct_t counters[NEWS_COUNT];
+static ptl_handle_ct_t counters[NOTICE_COUNT];
 static int leaving;     /* 1: a thread is in gasnet_exit() */
 static int interrupted; /* 1: a signal ends the process */
 static volatile sig_atomic_t last_code;
@@ -93,7 +93,7 @@ void exit_catch(void)
 
 /* --- the tree */
 
-static void entry_open(enum news news, void *word, size_t size)
+static void entry_open(enum notice notice, void *word, size_t size)
 {
 	ptl_handle_me_t entry;
 	ptl_me_t me = {
@@ -103,23 +103,23 @@ static void entry_open(enum news news, void *word, size_t size)
 		.options = PTL_ME_OP_PUT | PTL_ME_EVENT_CT_COMM | PTL_ME_EVENT_LINK_DISABLE |
 			   PTL_ME_EVENT_COMM_DISABLE,
 		.match_id = {.rank = PTL_RANK_ANY},
-		.match_bits = news,
+		.match_bits = notice,
 	};
 
-	must(PtlCTAlloc(gasnet.ni, &counters[news]));
-	me.ct_handle = counters[news];
+	must(PtlCTAlloc(gasnet.ni, &counters[notice]));
+	me.ct_handle = counters[notice];
 	must(PtlMEAppend(gasnet.ni, PORTAL_EXIT, &me, PTL_PRIORITY_LIST, NULL, &entry));
 }
 
 /* News go on to the ranks below this one, when the counter reaches a number. */
-static void pass_on(enum news news, const volatile void *word, size_t size, ptl_handle_ct_t counter,
-	uint64_t number)
+static void pass_on(enum notice notice, const volatile void *word, size_t size,
+	ptl_handle_ct_t counter, uint64_t number)
 {
 	for (uint64_t child = 2 * (uint64_t)gasnet.rank + 1;
 		child <= 2 * (uint64_t)gasnet.rank + 2 && child < gasnet.size; child++)
 		must(PtlTriggeredPut(gasnet.quiet, (ptl_size_t)(uintptr_t)word, size,
-			PTL_NO_ACK_REQ, (ptl_process_t){.rank = (uint32_t)child}, PORTAL_EXIT, news,
-			0, NULL, 0, counter, number));
+			PTL_NO_ACK_REQ, (ptl_process_t){.rank = (uint32_t)child}, PORTAL_EXIT,
+			notice, 0, NULL, 0, counter, number));
 }
 
 void exit_open(void)
@@ -128,19 +128,20 @@ void exit_open(void)
 	ptl_pt_index_t index;
 
 	must(PtlPTAlloc(gasnet.ni, 0, PTL_EQ_NONE, PORTAL_EXIT, &index));
-	entry_open(NEWS_CODE, (void *)(uintptr_t)&exit_word, sizeof(exit_word));
-	entry_open(NEWS_LEFT, NULL, 0);
-	entry_open(NEWS_ALL, NULL, 0);
-	pass_on(NEWS_CODE, &exit_word, sizeof(exit_word), counters[NEWS_CODE], 1);
-	pass_on(NEWS_ALL, NULL, 0, counters[NEWS_ALL], 1);
+	entry_open(NOTICE_CODE, (void *)(uintptr_t)&exit_word, sizeof(exit_word));
+	entry_open(NOTICE_LEFT, NULL, 0);
+	entry_open(NOTICE_ALL, NULL, 0);
+	pass_on(NOTICE_CODE, &exit_word, sizeof(exit_word), counters[NOTICE_CODE], 1);
+	pass_on(NOTICE_ALL, NULL, 0, counters[NOTICE_ALL], 1);
 	if (gasnet.rank == 0)
-		must(PtlTriggeredCTInc(counters[NEWS_ALL], one, counters[NEWS_LEFT], gasnet.size));
+		must(PtlTriggeredCTInc(
+			counters[NOTICE_ALL], one, counters[NOTICE_LEFT], gasnet.size));
 }
 
-static void root_tell(enum news news, const void *word, size_t size)
+static void root_tell(enum notice notice, const void *word, size_t size)
 {
 	must(PtlPut(gasnet.quiet, (ptl_size_t)(uintptr_t)word, size, PTL_NO_ACK_REQ,
-		(ptl_process_t){.rank = 0}, PORTAL_EXIT, news, 0, NULL, 0));
+		(ptl_process_t){.rank = 0}, PORTAL_EXIT, notice, 0, NULL, 0));
 }
 
 /* --- leaving */
@@ -161,10 +162,10 @@ static bool others_leave(void)
 	ptl_ct_event_t count;
 	unsigned which;
 
-	root_tell(NEWS_CODE, &own_word, sizeof(own_word));
-	root_tell(NEWS_LEFT, NULL, 0);
+	root_tell(NOTICE_CODE, &own_word, sizeof(own_word));
+	root_tell(NOTICE_LEFT, NULL, 0);
 	do {
-		if (PtlCTPoll(&counters[NEWS_ALL], &test, 1, SLEEP, &count, &which) == PTL_OK)
+		if (PtlCTPoll(&counters[NOTICE_ALL], &test, 1, SLEEP, &count, &which) == PTL_OK)
 			return true;
 	} while (now() < until);
 	return false;

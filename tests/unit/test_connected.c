@@ -249,7 +249,7 @@ static void connected__wakes_for_both_sockets(void **state)
 static void connected__hears_what_was_refused(void **state)
 {
 	struct pollfd ready = {.events = POLLIN};
-	struct line_news news;
+	struct line_error report;
 	union udp_name name;
 
 	(void)state;
@@ -259,11 +259,11 @@ static void connected__hears_what_was_refused(void **state)
 	assert_int_equal(send(connected.line.socket, "gone", 4, 0), 4);
 	ready.fd = connected.line.socket;
 	assert_int_equal(poll(&ready, 1, TIMEOUT), 1);
-	assert_false(line_hear(&line, &news));
-	assert_true(line_hear(&connected.line, &news));
-	assert_int_equal(news.error, ECONNREFUSED);
-	assert_int_equal(udp_name_port(&news.to), udp_name_port(&name));
-	assert_memory_equal(news.quote, "gone", 4);
+	assert_false(line_hear(&line, &report));
+	assert_true(line_hear(&connected.line, &report));
+	assert_int_equal(report.error, ECONNREFUSED);
+	assert_int_equal(udp_name_port(&report.to), udp_name_port(&name));
+	assert_memory_equal(report.quote, "gone", 4);
 }
 
 static void check_refused(void)

@@ -150,13 +150,13 @@ static void udp_interrupt__asks_for_news_after_a_call_in_vain_alone(void **state
 
 	(void)state;
 	exchange(far, near, 100, 1);
-	news_asked = 0;
+	errors_asked = 0;
 	(void)near->operations->interrupt(near, true);
-	assert_int_equal(news_asked, 0);
+	assert_int_equal(errors_asked, 0);
 	(void)near->operations->interrupt(near, false);
 	assert_int_equal(port_receive(near, &frame, 1), 0);
 	(void)near->operations->interrupt(near, true);
-	assert_int_equal(news_asked, 1);
+	assert_int_equal(errors_asked, 1);
 	(void)near->operations->interrupt(near, false);
 }
 
@@ -247,15 +247,15 @@ static void udp_receive__tells_of_no_other_errors(void **state)
 
 	(void)state;
 	for (unsigned n = 0; n < RTE_DIM(changes); n++) {
-		unsigned asked = news_asked;
-		news_change = changes[n];
+		unsigned asked = errors_asked;
+		errors_change = changes[n];
 		ask(near, there, 12345 + n);
-		for (uint64_t end = glue_now(NULL) + TIMEOUT; news_asked == asked;) {
+		for (uint64_t end = glue_now(NULL) + TIMEOUT; errors_asked == asked;) {
 			check_nothing(near);
 			assert_true(glue_now(NULL) < end);
 		}
 		check_nothing(near);
-		news_change = NULL;
+		errors_change = NULL;
 		ask(near, there, 12345 + n);
 		rte_pktmbuf_free(port_take(near));
 	}

@@ -191,10 +191,10 @@ static void udp_receive__tells_what_ip6_refused(void **state)
 	if (!set_up_ip6())
 		skip();
 	check_refused();
-	news_change = of_a_stranger;
-	news_asked = 0;
+	errors_change = of_a_stranger;
+	errors_asked = 0;
 	ask(near, NODE6, (uint32_t)getpid() + 1);
-	while (news_asked < 2) /* the second finds none */
+	while (errors_asked < 2) /* the second finds none */
 		check_nothing(near);
 	tear_down_ip6();
 }

@@ -79,7 +79,7 @@ static void line_open__has_what_the_kernel_has(void **state)
 	struct line line = line_made();
 
 	(void)state;
-	assert_true(line.segments && line.joins && line.news && line.marks);
+	assert_true(line.segments && line.joins && line.errors && line.marks);
 	assert_true(line.room > 0);
 	assert_int_equal(line.lacks, 0);
 	line_close(&line);
@@ -151,12 +151,12 @@ static void line_open__does_without_each_option(void **state)
 	WITHOUT(SOL_UDP, UDP_SEGMENT, offsetof(struct line, segments), LINE_SEGMENT);
 	WITHOUT(SOL_UDP, UDP_GRO, offsetof(struct line, joins), LINE_GRO);
 	if (family == AF_INET6) {
-		WITHOUT(SOL_IPV6, IPV6_RECVERR, offsetof(struct line, news), LINE_ERRORS);
+		WITHOUT(SOL_IPV6, IPV6_RECVERR, offsetof(struct line, errors), LINE_ERRORS);
 		WITHOUT(SOL_IPV6, IPV6_RECVTCLASS, offsetof(struct line, marks), LINE_MARKS);
 		WITHOUT(SOL_IPV6, IPV6_TCLASS, 0, LINE_ECT);
 		WITHOUT(SOL_IPV6, IPV6_MTU_DISCOVER, 0, LINE_PATH);
 	} else {
-		WITHOUT(SOL_IP, IP_RECVERR, offsetof(struct line, news), LINE_ERRORS);
+		WITHOUT(SOL_IP, IP_RECVERR, offsetof(struct line, errors), LINE_ERRORS);
 		WITHOUT(SOL_IP, IP_RECVTOS, offsetof(struct line, marks), LINE_MARKS);
 		WITHOUT(SOL_IP, IP_TOS, 0, LINE_ECT);
 		WITHOUT(SOL_IP, IP_MTU_DISCOVER, 0, LINE_PATH);
@@ -273,33 +273,33 @@ static void line_hear__quotes_what_was_refused(void **state)
 	uint16_t to = port_of(&gone);
 	struct pollfd ready = {.fd = line.socket, .events = POLLIN};
 	union udp_name there;
-	struct line_news news;
+	struct line_error report;
 	char long_text[2 * LINE_QUOTE + 1];
 
 	(void)state;
 	line_close(&gone);
-	assert_false(line_hear(&line, &news));
+	assert_false(line_hear(&line, &report));
 	send_to(&line, to, "refused");
 	assert_int_equal(poll(&ready, 1, TIMEOUT), 1);
-	assert_true(line_hear(&line, &news));
-	assert_int_equal(news.error, ECONNREFUSED);
+	assert_true(line_hear(&line, &report));
+	assert_int_equal(report.error, ECONNREFUSED);
 	(void)here(to, &there);
-	assert_int_equal(udp_name_port(&news.to), to);
+	assert_int_equal(udp_name_port(&report.to), to);
 	if (family == AF_INET6)
-		assert_memory_equal(&news.to.ip6.sin6_addr, &there.ip6.sin6_addr, 16);
+		assert_memory_equal(&report.to.ip6.sin6_addr, &there.ip6.sin6_addr, 16);
 	else
-		assert_int_equal(news.to.ip4.sin_addr.s_addr, there.ip4.sin_addr.s_addr);
-	assert_int_equal(news.bytes, 7);
-	assert_memory_equal(news.quote, "refused", 7);
-	assert_false(line_hear(&line, &news));
+		assert_int_equal(report.to.ip4.sin_addr.s_addr, there.ip4.sin_addr.s_addr);
+	assert_int_equal(report.bytes, 7);
+	assert_memory_equal(report.quote, "refused", 7);
+	assert_false(line_hear(&line, &report));
 	assert_int_equal(poll(&ready, 1, 0), 0);
 
 	memset(long_text, 'x', sizeof(long_text) - 1);
 	long_text[sizeof(long_text) - 1] = '\0';
 	send_to(&line, to, long_text);
 	assert_int_equal(poll(&ready, 1, TIMEOUT), 1);
-	assert_true(line_hear(&line, &news));
-	assert_int_equal(news.bytes, LINE_QUOTE);
+	assert_true(line_hear(&line, &report));
+	assert_int_equal(report.bytes, LINE_QUOTE);
 	line_close(&line);
 }
 

@@ -73,10 +73,10 @@ int __wrap_bind(int fd, const struct sockaddr *name, socklen_t size)
 	return __real_bind(fd, name, size);
 }
 
-unsigned news_asked; /* looks at the error queue */
+unsigned errors_asked; /* looks at the error queue */
 
 /* What the kernel tells of a datagram that came back is changed; NULL: it is as it was. */
-void (*news_change)(struct msghdr *message, ssize_t *bytes);
+void (*errors_change)(struct msghdr *message, ssize_t *bytes);
 
 ssize_t __wrap_recvmsg(int fd, struct msghdr *message, int flags);
 ssize_t __real_recvmsg(int fd, struct msghdr *message, int flags);
@@ -86,9 +86,9 @@ ssize_t __wrap_recvmsg(int fd, struct msghdr *message, int flags)
 
 	if ((flags & MSG_ERRQUEUE) == 0)
 		return bytes;
-	news_asked++;
-	if (news_change && bytes >= 0)
-		news_change(message, &bytes);
+	errors_asked++;
+	if (errors_change && bytes >= 0)
+		errors_change(message, &bytes);
 	return bytes;
 }
 
@@ -127,7 +127,7 @@ int set_up(void **state)
 	far = udp_open(there_name, 0, 0, FAR_PID, false);
 	refuse(0, 0, false);
 	vector_error = 0;
-	news_change = NULL;
+	errors_change = NULL;
 	return near && far ? 0 : -1;
 }
 

@@ -42,9 +42,9 @@ extern unsigned messages_sent, calls_made;
 extern unsigned nameless_sent; /* by a connected socket */
 extern int vector_error;       /* of sendmmsg(); 0: it is there */
 extern unsigned vectors_made;
-extern unsigned news_asked; /* looks at the error queue */
+extern unsigned errors_asked; /* looks at the error queue */
 /* What the kernel tells of a datagram that came back is changed; NULL: it is as it was. */
-extern void (*news_change)(struct msghdr *message, ssize_t *bytes);
+extern void (*errors_change)(struct msghdr *message, ssize_t *bytes);
 
 /* The next calls for a message, or for joined ones alone, fail. */
 void refuse(int error, unsigned count, bool joined);
