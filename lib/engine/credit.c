@@ -2,6 +2,7 @@
 /* credit.c - see credit.h. */
 #include <engine/credit.h>
 
+#include <base/barrier.h>
 #include <base/pages.h>
 #include <engine/fetch.h>
 #include <engine/unexpected.h>
@@ -296,7 +297,7 @@ static void share_hear(const struct space *space, struct credit *credit, uint64_
 /* Less than none, if the rank has lied. */
 static int64_t credit_used(struct credit *credit)
 {
-	return (int64_t)(atomic_load_explicit(&credit->sent, memory_order_seq_cst) -
+	return (int64_t)(atomic_load_explicit(&credit->sent, memory_order_relaxed) -
 			 atomic_load_explicit(&credit->freed, memory_order_relaxed));
 }
 
@@ -320,7 +321,8 @@ static void credit_give(struct space *space, uint32_t rank)
 	if (!word_can_leave(space, rank, WORD_GIVEN))
 		return;
 	if (left < share) {
-		atomic_store_explicit(&credit->share, (uint32_t)left, memory_order_seq_cst);
+		atomic_store_explicit(&credit->share, (uint32_t)left, memory_order_relaxed);
+		barrier_heavy();
 		left = credit_left(credit);
 		credit_set(credit, left < share ? (uint32_t)left : share);
 	}

@@ -21,9 +21,10 @@
  *     rank that needed more is told by WORD_SHARE. A rank that does not answer is not asked again,
  *     and keeps what it has got: it gets no more, and the others have kept_share for certain.
  * C4. A program counts a message first and looks at the share then; a poll core that makes the
- *     share smaller looks at the count then. So one of them sees what the other has done, and a
- *     program that finds its share used up takes its count back. A share is left at one more than
- *     is in use: a sender is not stopped by messages that were taken, but too few to be told.
+ *     share smaller looks at the count then, with a fence of barrier.h between the two. So one of
+ *     them sees what the other has done, and a program that finds its share used up takes its
+ *     count back. A share is left at one more than is in use: a sender is not stopped by messages
+ *     that were taken, but too few to be told.
  * C5. A word that finds no operation, or whose rank has its share of them, is owed. The poll core
  *     sends it as soon as there is one for it, with the numbers that are true at that time. So no
  *     rank waits for a word in vain, and one that takes none leaves operations for others.

@@ -1,12 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* outcome.h - ends of stores and of receives that are told without an event: the poll core writes
  * into an object of the program's what became of a message, and hands it over in a list of its
- * queue, which readers take as a whole. An object of its own for each message costs less than a
- * place in a queue, is mostly in a cache, and cannot be lost.
+ * queue, of which a reader takes all that are new. An object of its own for each message costs less
+ * than a place in a queue, is mostly in a cache, and cannot be lost.
  *
  *     poll core                                     reader, under a lock of its own
- *     object                      (plain)
- *     next, outcomes              (release A)  -->  outcomes: NULL            (acquire A)
+ *     object, next, its told = n  (plain)
+ *     outcomes: the object        (release A)  -->  outcomes, and back by next (acquire A)
+ *     told = n                    (release B)  -->  told > taken?             (acquire B)
+ *                                                   taken = n of the newest
+ *
+ * Neither side writes what the other one writes, so neither needs an atomic instruction. An object
+ * that was taken may be gone, or be told again: the newest one is looked at only if it has not been
+ * taken, which the counts say, and next only as often as there are objects to take. An object in
+ * the list may have been told before `told` says so; then `told` is less than `taken` for a while.
  *
  * An object is in the list once: its message has one end, and struct dispatch and struct tally say
  * whether theirs is in it. It is the program's again when it has been taken. A queue whose space
@@ -24,11 +31,13 @@
 static inline void outcome_publish(
 	struct space *space, struct queue *queue, struct outcome *outcome)
 {
+	const uint32_t told = atomic_load_explicit(&queue->told, memory_order_relaxed) + 1;
+
 	outcome->next = atomic_load_explicit(&queue->outcomes, memory_order_relaxed);
-	/* A. Nobody else puts anything in, so what is found again has not been away. */
-	while (!atomic_compare_exchange_weak_explicit(&queue->outcomes, &outcome->next, outcome,
-		memory_order_release, memory_order_relaxed))
-		;
+	outcome->told = told;
+	atomic_store_explicit(&queue->outcomes, outcome, memory_order_release); /* A */
+	/* Its reader may have taken it already. */
+	atomic_store_explicit(&queue->told, told, memory_order_release); /* B */
 	engine_touch(space, queue);
 }
 

@@ -46,6 +46,8 @@ void queue_init(struct segment *segment, uint64_t handle, uint64_t count, uint64
 	queue->gap = 0;
 	queue->lost = 0;
 	atomic_store_explicit(&queue->outcomes, NULL, memory_order_relaxed);
+	atomic_store_explicit(&queue->told, 0, memory_order_relaxed);
+	atomic_store_explicit(&queue->taken, 0, memory_order_relaxed);
 	queue->memory = (uint64_t)((char *)segment_at(segment, slots) - (char *)queue);
 	queue->mask = ((UINT64_C(1) << order) - 1) * sizeof(struct event_slot);
 	atomic_store_explicit(&queue->slots, slots | order, memory_order_relaxed);
@@ -146,8 +148,7 @@ void queue_ring(struct queue *queue)
 
 	if (atomic_load_explicit(&queue->sleepers, memory_order_relaxed) == 0)
 		return;
-	events = atomic_load_explicit(&queue->outcomes, memory_order_relaxed) ? INT_MAX
-									      : queue_used(queue);
+	events = outcomes_wait(queue) ? INT_MAX : queue_used(queue);
 	if (events == 0)
 		return;
 	if (atomic_load_explicit(&queue->watch, memory_order_acquire) == WATCH_ARMED)

@@ -194,6 +194,14 @@ static inline __attribute__((always_inline)) enum queue_answer queue_take(
 	return answer;
 }
 
+/* Has the queue an outcome that has not been taken? Its reader may have taken more than it knows to
+ * be told. */
+static inline bool outcomes_wait(const struct queue *queue)
+{
+	return (int32_t)(atomic_load_explicit(&queue->told, memory_order_acquire) -
+			 atomic_load_explicit(&queue->taken, memory_order_relaxed)) > 0;
+}
+
 /* Reader. Has the queue an event or an outcome, or is it gone? */
 static inline bool queue_has_news(const struct queue_view *view)
 {
@@ -213,18 +221,21 @@ static inline bool queue_has_news(const struct queue_view *view)
 		if (word < UINT64_C(1) << EVENT_PLACE_AT)
 			return true;
 	} while (atomic_load_explicit(&queue->head, memory_order_relaxed) != head);
-	return atomic_load_explicit(&queue->outcomes, memory_order_relaxed);
+	return outcomes_wait(queue);
 }
 
-/* Reader. All outcomes (outcome.h) of a queue, oldest first. */
+/* Reader. All outcomes (outcome.h) of a queue that have not been taken, oldest first. */
 static inline struct outcome *outcomes_take(struct queue *queue)
 {
 	struct outcome *newest, *oldest = NULL;
+	uint32_t taken = atomic_load_explicit(&queue->taken, memory_order_relaxed), told;
 
-	if (!atomic_load_explicit(&queue->outcomes, memory_order_relaxed))
+	if (!outcomes_wait(queue))
 		return NULL;
-	newest = atomic_exchange_explicit(&queue->outcomes, NULL, memory_order_acquire);
-	while (newest) {
+	newest = atomic_load_explicit(&queue->outcomes, memory_order_acquire); /* A */
+	told = newest->told;
+	atomic_store_explicit(&queue->taken, told, memory_order_relaxed);
+	for (; taken != told; taken++) {
 		struct outcome *next = newest->next;
 
 		newest->next = oldest;

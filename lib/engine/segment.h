@@ -399,6 +399,7 @@ struct outcome {
 	uint8_t tier;  /* that has taken it; of a receive 1: the message had been kept */
 	uint32_t peer; /* rank */
 	uint32_t slot; /* of a receive that is posted (letters.h); the poll core's */
+	uint32_t told; /* so many have been told with it */
 	uint64_t bits, value, requested, moved, offset;
 	struct outcome *next;
 };
@@ -452,7 +453,9 @@ struct queue {
 	/* shared by readers: twice the position of the next event to take; when that is the END of
 	 * a pair, twice its START's, and 1 */
 	_Alignas(CACHE_LINE) _Atomic uint64_t head;
-	_Atomic(struct outcome *) outcomes; /* newest first */
+	_Atomic(struct outcome *) outcomes; /* newest first: outcome.h */
+	_Atomic uint32_t told;              /* outcomes, ever; the poll core's */
+	_Atomic uint32_t taken;             /* of them; their reader's */
 	/* threads that wait for events, or are at its descriptor: its memory stays */
 	_Atomic uint32_t waiters;
 	/* line 2: poll core */

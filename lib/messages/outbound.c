@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <base/barrier.h>
 #include <base/trace.h>
 #include <wire/message.h>
 
@@ -187,10 +188,11 @@ static inline bool credit_spend(struct credit *credit)
 	const uint64_t sent = atomic_load_explicit(&credit->sent, memory_order_relaxed) + 1;
 	int64_t used;
 
-	atomic_store_explicit(&credit->sent, sent, memory_order_seq_cst);
+	atomic_store_explicit(&credit->sent, sent, memory_order_relaxed);
+	barrier_light(); /* C4 */
 	used = (int64_t)(sent - atomic_load_explicit(&credit->freed, memory_order_relaxed));
 	if (__builtin_expect(
-		    used <= (int64_t)atomic_load_explicit(&credit->share, memory_order_seq_cst), 1))
+		    used <= (int64_t)atomic_load_explicit(&credit->share, memory_order_relaxed), 1))
 		return true;
 	credit_unspend(credit);
 	return false;
