@@ -327,7 +327,7 @@ void receive_unexpected(struct messages *messages, struct transfer *message,
 	const struct transfer *kept = &unexpected->transfer;
 	const struct news news = {
 		.event = TIER_PUT_KEPT,
-		.verdict = verdict,
+		.verdict = (uint8_t)verdict,
 		.peer = kept->peer,
 		.start = (uintptr_t)unexpected->data,
 		.value = kept->value,
