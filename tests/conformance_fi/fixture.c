@@ -67,15 +67,44 @@ void side_close(struct side *side)
 	assert_ok(fi_close(&side->av->fid));
 }
 
-void pair_open(const struct wish *wish)
+void info_load(const struct wish *wish)
 {
 	struct fi_info *hints = hints_make(wish);
 
 	info = offer_of(hints);
 	fi_freeinfo(hints);
 	assert_non_null(info);
+}
+
+static void domain_make(void)
+{
 	assert_ok(fi_fabric(info->fabric_attr, &fabric, NULL));
 	assert_ok(fi_domain(fabric, info, &domain, NULL));
+}
+
+static void domain_end(void)
+{
+	assert_ok(fi_close(&domain->fid));
+	assert_ok(fi_close(&fabric->fid));
+	fi_freeinfo(info);
+}
+
+void single_open(struct side *side)
+{
+	domain_make();
+	side_open(side, &(struct wish){0});
+}
+
+void single_close(struct side *side)
+{
+	side_close(side);
+	domain_end();
+}
+
+void pair_open(const struct wish *wish)
+{
+	info_load(wish);
+	domain_make();
 	for (unsigned i = 0; i < 2; i++)
 		side_open(&sides[i], wish);
 	for (unsigned i = 0; i < 2 && !wish->strangers; i++) {
@@ -91,9 +120,7 @@ void pair_close(void)
 {
 	for (unsigned i = 0; i < 2; i++)
 		side_close(&sides[i]);
-	assert_ok(fi_close(&domain->fid));
-	assert_ok(fi_close(&fabric->fid));
-	fi_freeinfo(info);
+	domain_end();
 }
 
 int pair_closed(void **state)

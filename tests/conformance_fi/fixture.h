@@ -60,6 +60,11 @@ void pair_open(const struct wish *wish);
 void pair_close(void);
 int pair_closed(void **state); /* the same, as a teardown */
 void bytes_fill(char *to, size_t length, unsigned seed);
+/* Sets info. */
+void info_load(const struct wish *wish);
+/* The only side of a process, which has loaded info. */
+void single_open(struct side *side);
+void single_close(struct side *side);
 void side_open(struct side *side, const struct wish *wish);
 void side_close(struct side *side);
 /* The next completion of a side, while both make progress. */

@@ -8,28 +8,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static struct fi_info *own_info;
 static struct side own;
 
 static void own_open(void)
 {
-	struct fi_info *hints =
-		hints_make(&(struct wish){.caps = FI_MSG | FI_TAGGED | FI_DIRECTED_RECV | FI_RMA});
-
-	own_info = info = offer_of(hints);
-	fi_freeinfo(hints);
-	assert_non_null(info);
-	assert_ok(fi_fabric(info->fabric_attr, &fabric, NULL));
-	assert_ok(fi_domain(fabric, info, &domain, NULL));
-	side_open(&own, &(struct wish){0});
-}
-
-static void own_close(void)
-{
-	side_close(&own);
-	assert_ok(fi_close(&domain->fid));
-	assert_ok(fi_close(&fabric->fid));
-	fi_freeinfo(own_info);
+	info_load(&(struct wish){.caps = FI_MSG | FI_TAGGED | FI_DIRECTED_RECV | FI_RMA});
+	single_open(&own);
 }
 
 /* Says where it is, takes one message, and makes progress until it is killed. */
@@ -126,7 +110,7 @@ static void all_operations_end(void **state)
 	assert_int_equal(error.err, FI_EHOSTUNREACH);
 	assert_ptr_equal(error.op_context, contexts);
 	assert_int_equal(fi_cq_read(own.cq, &entry, 1), -FI_EAGAIN);
-	own_close();
+	single_close(&own);
 	close(pipes[0]);
 }
 
@@ -236,7 +220,7 @@ static void all_reads_and_writes_end(void **state)
 	}
 	assert_true(failed >= COUNT / 2);
 	assert_int_equal(fi_cq_read(own.cq, &entry, 1), -FI_EAGAIN);
-	own_close();
+	single_close(&own);
 	free(memory);
 }
 

@@ -18,7 +18,6 @@
 #define CALLS   1000
 #define SECONDS 1 /* in which the closer gets as far as it can */
 
-static struct fi_info *own_info;
 static struct side own;
 static pid_t writer;
 static int target_says[2];
@@ -26,22 +25,8 @@ static char *window;
 
 static void own_open(void)
 {
-	struct fi_info *hints = hints_make(&(struct wish){.caps = FI_MSG | FI_RMA});
-
-	own_info = info = offer_of(hints);
-	fi_freeinfo(hints);
-	assert_non_null(info);
-	assert_ok(fi_fabric(info->fabric_attr, &fabric, NULL));
-	assert_ok(fi_domain(fabric, info, &domain, NULL));
-	side_open(&own, &(struct wish){0});
-}
-
-static void own_close(void)
-{
-	side_close(&own);
-	assert_ok(fi_close(&domain->fid));
-	assert_ok(fi_close(&fabric->fid));
-	fi_freeinfo(own_info);
+	info_load(&(struct wish){.caps = FI_MSG | FI_RMA});
+	single_open(&own);
 }
 
 /* Writes all of the window again and again, if there is one. */
@@ -139,7 +124,7 @@ static void a_region_is_closed_without_the_domain_s_lock(void **state)
 	assert_int_equal(write(target_says[1], own.name, sizeof(own.name)), sizeof(own.name));
 	while (!calls_go_on())
 		assert_true(++tries < TRIES);
-	own_close();
+	single_close(&own);
 }
 
 int main(void)

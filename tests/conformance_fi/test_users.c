@@ -12,34 +12,10 @@
 #define KEY    UINT64_C(9)
 #define NOBODY 65534
 
+static const struct wish wish = {.caps = FI_TAGGED | FI_RMA | FI_ATOMIC};
 static struct side own;
 static pid_t stranger;
 static int to_stranger[2], from_stranger[2];
-
-/* The library is loaded as root: others may not be able to read it where it was built. */
-static void own_load(void)
-{
-	struct fi_info *hints = hints_make(&(struct wish){.caps = FI_TAGGED | FI_RMA | FI_ATOMIC});
-
-	info = offer_of(hints);
-	fi_freeinfo(hints);
-	assert_non_null(info);
-}
-
-static void own_open(void)
-{
-	assert_ok(fi_fabric(info->fabric_attr, &fabric, NULL));
-	assert_ok(fi_domain(fabric, info, &domain, NULL));
-	side_open(&own, &(struct wish){0});
-}
-
-static void own_close(void)
-{
-	side_close(&own);
-	assert_ok(fi_close(&domain->fid));
-	assert_ok(fi_close(&fabric->fid));
-	fi_freeinfo(info);
-}
 
 /* What the next completion says, as an error; 0: it is none. */
 static int end_take(void)
@@ -86,13 +62,14 @@ static void stranger_run(void)
 	bool refused;
 
 	close(to_stranger[1]); /* so that a read ends when the other process does */
-	own_load();
+	/* As root: others may not be able to read the library where it was built. */
+	info_load(&wish);
 	if (setgid(NOBODY) != 0 || setuid(NOBODY) != 0)
 		_exit(1);
-	own_open();
+	single_open(&own);
 	assert_int_equal(read(to_stranger[0], name, sizeof(name)), sizeof(name));
 	refused = stranger_tries(name);
-	own_close();
+	single_close(&own);
 	assert_int_equal(write(from_stranger[1], &refused, sizeof(refused)), sizeof(refused));
 	_exit(0);
 }
@@ -123,8 +100,8 @@ static void another_user_s_process_is_refused(void **state)
 	(void)state;
 	if (geteuid() != 0)
 		skip();
-	own_load();
-	own_open();
+	info_load(&wish);
+	single_open(&own);
 	assert_ok(fi_mr_reg(domain, &memory, sizeof(memory), FI_REMOTE_READ | FI_REMOTE_WRITE, 0,
 		KEY, 0, &mr, NULL));
 	assert_int_equal(write(to_stranger[1], own.name, sizeof(own.name)), sizeof(own.name));
@@ -136,7 +113,7 @@ static void another_user_s_process_is_refused(void **state)
 	assert_int_equal(memory, 5);
 	assert_int_equal(fi_cq_read(own.cq, &entry, 1), -FI_EAGAIN);
 	assert_ok(fi_close(&mr->fid));
-	own_close();
+	single_close(&own);
 }
 
 int main(void)
