@@ -97,9 +97,8 @@ struct clients {
 	bool cheap;    /* H5 of rendezvous.h */
 
 	uint64_t refused[CLIENT_VERDICTS];
-	uint64_t
-		looked_at; /* the time of the last look at newcomers, when `calls` was counted up */
-	unsigned calls;    /* connections that may be heard in this look */
+	uint64_t looked_at; /* the time of the last look at newcomers, which added to `calls` */
+	unsigned calls;     /* connections that may be heard in this look */
 	unsigned count;
 	unsigned user_count;
 	unsigned hot_users; /* users below it have hot clients */

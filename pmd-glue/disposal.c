@@ -10,8 +10,8 @@
 
 #define WORKERS_MAX 32u
 #define FULL        64u
-/* More than FULL, and what is let in when it is full: what processes and half-open connections have
- * (clients.h). */
+/* Room for FULL, and for what processes and half-open connections (clients.h) still have when
+ * nobody else is let in. */
 #define WAITING_MAX 4096u
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;

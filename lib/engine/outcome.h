@@ -12,8 +12,8 @@
  *
  * Neither side writes what the other one writes, so neither needs an atomic instruction. An object
  * that was taken may be gone, or be told again: the newest one is looked at only if it has not been
- * taken, which the counts say, and next only as often as there are objects to take. An object in
- * the list may have been told before `told` says so; then `told` is less than `taken` for a while.
+ * taken, which the counts say, and next only as often as there are objects to take. A reader may
+ * take an object before `told` counts it; then `told` is less than `taken` for a while.
  *
  * An object is in the list once: its message has one end, and struct dispatch and struct tally say
  * whether theirs is in it. It is the program's again when it has been taken. A queue whose space

@@ -194,8 +194,7 @@ static inline __attribute__((always_inline)) enum queue_answer queue_take(
 	return answer;
 }
 
-/* Has the queue an outcome that has not been taken? Its reader may have taken more than it knows to
- * be told. */
+/* Has the queue an outcome that has not been taken? `told` may be less than `taken` (outcome.h). */
 static inline bool outcomes_wait(const struct queue *queue)
 {
 	return (int32_t)(atomic_load_explicit(&queue->told, memory_order_acquire) -

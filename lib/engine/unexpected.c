@@ -16,8 +16,8 @@
 
 enum header_state { HEADER_HERE, HEADER_ARRIVING, HEADER_CLAIMED, HEADER_LENT };
 
-/* What takes headers: a receive, or an entry or a search, as far as events and counters want to
- * know. */
+/* The taker of a header: a receive, an entry or a search. Of the latter two here is what events and
+ * counters say. */
 struct taker {
 	struct outcome *receive; /* NULL: the rest is of an entry or a search */
 	struct map memory;       /* the receive's */
@@ -32,12 +32,12 @@ struct taker {
 
 struct header {
 	struct account account;
-	uint64_t start;     /* where its data lies */
-	uint32_t region;    /* in whose memory; INDEX_NONE: it is copied */
+	uint64_t start;     /* where its data lies; 0: it is copied */
+	uint32_t region;    /* in whose memory, unless it is copied */
 	uint8_t state;      /* enum header_state */
 	uint8_t kind;       /* enum tier_event, of the message's own event */
 	uint8_t verdict;    /* enum tier_verdict */
-	bool copied;        /* U6: `start` and `region` mean nothing */
+	bool copied;        /* U6 */
 	struct taker taker; /* CLAIMED */
 	struct link apart;  /* U7: in its source's list; LENT: in space.lent */
 };
@@ -231,7 +231,6 @@ void unexpected_copy(struct space *space, struct account *account, const void *d
 	account->moved = account->requested;
 	header = header_make(space, account);
 	header->start = 0;
-	header->region = INDEX_NONE;
 	header->state = HEADER_HERE;
 	header->kind = TIER_PUT;
 	header->verdict = TIER_OK;

@@ -81,7 +81,7 @@
  * M12. A message of at most COPIED_MAX bytes, whose sender waits for neither a receive nor its
  *     delivery, is sent without an answer while less than a quarter of its sender's share is in
  *     use. It counts as kept until the receiver tells that it has taken it, also if it was placed.
- *     The receiver keeps its data with the header, never in a block. What goes beyond is
+ *     The receiver keeps its data with the header, never in a block. Further messages are
  *     answered, so a program that makes no calls stops nobody: three quarters of a share, of which
  *     the receiver may owe an eighth, still make it larger. So is a message to a peer that has as
  *     many of them under way as are left for others: what a peer says of credit, without taking a
