@@ -238,12 +238,13 @@ static void switch_run__waits_for_no_descriptor_to_be_closed(void **state)
 			.pair_bytes = pair_bytes()};
 
 		others[way] = clinging.other;
+		if (way >= 2)
+			assert_int_equal(rogue_hello(&rogue, 5), CLIENT_WELCOME);
+		rig_pause(); /* it is the last to have the socket */
 		if (way == 0)
 			assert_true(parcel_send(rogue.socket, &hello, sizeof(hello), two, 2));
 		else if (way == 1)
 			assert_true(parcel_send(rogue.socket, "", 0, two, 1));
-		else
-			assert_int_equal(rogue_hello(&rogue, 5), CLIENT_WELCOME);
 		for (unsigned n = 0; n < 20 && way == 3; n++)
 			(void)send(rogue.socket, "", 1, MSG_DONTWAIT);
 		if (way >= 2)
@@ -251,7 +252,8 @@ static void switch_run__waits_for_no_descriptor_to_be_closed(void **state)
 		close(clinging.end);
 		if (way == 3)
 			close(rogue.socket);
-		else
+		rig_go_on();
+		if (way != 3)
 			hang_up_await(rogue.socket);
 		rig_look_until(no_process);
 		rogue.socket = rogue_connect();
