@@ -149,7 +149,7 @@ static void receives__stand_among_entries(void **state)
 	rig_no_event(mailbox->space, mailbox->queue);
 }
 
-/* L1 */
+/* L1. Also of a message whose sender is told if it is refused. */
 static void receive__takes_what_was_kept(void **state)
 {
 	struct mailbox *mailbox = *state;
@@ -163,14 +163,22 @@ static void receive__takes_what_was_kept(void **state)
 					   .tier = 1,
 					   .options = REGION_PUT | REGION_TRUNCATE,
 					   .log = TIER_BIT(TIER_LINK) | TIER_BIT(TIER_PUT)});
-	arrive(&header);
-	post(mailbox, &end, got, sizeof(got));
-	assert_ptr_equal(outcomes(mailbox), &end);
-	assert_int_equal(end.tier, 1);
-	assert_int_equal(end.moved, 8);
-	assert_memory_equal(got, data, 8);
-	assert_int_equal(withdraw(mailbox, &end), ANSWER_GONE);
-	assert_null(outcomes(mailbox));
+	for (unsigned i = 0; i < 2; i++) {
+		header.detail = i ? MESSAGE_REFUSALS : 0;
+		header.value = 3 + i;
+		header.offset = 5 + i;
+		memset(got, 0, sizeof(got));
+		arrive(&header);
+		post(mailbox, &end, got, sizeof(got));
+		assert_ptr_equal(outcomes(mailbox), &end);
+		assert_int_equal(end.tier, 1);
+		assert_int_equal(end.value, 3 + i);
+		assert_int_equal(end.offset, 5 + i);
+		assert_int_equal(end.moved, 8);
+		assert_memory_equal(got, data, 8);
+		assert_int_equal(withdraw(mailbox, &end), ANSWER_GONE);
+		assert_null(outcomes(mailbox));
+	}
 	header.match_bits = 6;
 	arrive(&header);
 	post(mailbox, &end, got, sizeof(got));

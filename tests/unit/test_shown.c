@@ -150,6 +150,28 @@ static void a_message_that_is_shown_is_known_as_it_was_sent(void **state)
 	}
 }
 
+/* Its sender waits for a receive, not for the fetch. */
+static void a_synchronous_message_that_is_fetched_to_be_shown_is_not_done(void **state)
+{
+	static const char one[COPIED_MAX + 1] = "one";
+	struct letter out, in;
+	char got[sizeof(one)];
+
+	(void)state;
+	ends_open(0, 1 << 16);
+	post_send(&out, 0, 1, one, sizeof(one), true);
+	settle(message_shown, ends[1]);
+	assert_string_equal(shown->data, "one");
+	messages_progress(ends[0]);
+	assert_int_equal(out.done, 0);
+	messages_shown(ends[1], false);
+	post_receive(&in, 1, 1, 0, got, sizeof(got));
+	letter_settle(&in);
+	letter_settle(&out);
+	assert_string_equal(got, "one");
+	teardown(state);
+}
+
 /* M12. What is kept of it is lent to the program. */
 static void a_short_message_that_was_kept_is_received_without_memory(void **state)
 {
@@ -262,6 +284,7 @@ int main(void)
 		CASE_OPEN(a_fetch_beside_all_receives_lets_no_other_be_posted),
 		CASE_OPEN(what_was_withdrawn_is_not_shown),
 		CASE_OPEN(a_message_that_is_shown_is_known_as_it_was_sent),
+		CASE_OPEN(a_synchronous_message_that_is_fetched_to_be_shown_is_not_done),
 		CASE_OPEN(a_short_message_that_was_kept_is_received_without_memory),
 		CASE_OPEN(a_probe_finds_nothing_of_a_peer_that_was_dismissed),
 	};
