@@ -470,12 +470,6 @@ static NOINLINE void message_refuse(
 		tiers_refuse(engine, from, header, TIER_UNDELIVERABLE);
 }
 
-/* A two-sided message, which no space takes yet. */
-static bool message_is_two_sided(const struct message_header *header)
-{
-	return header->kind >= MESSAGE_LETTER;
-}
-
 /* A sound message that is here as a whole, but a put. */
 static void message_take(struct space *space, struct process from,
 	const struct message_header *header, const void *data, uint32_t length)
@@ -529,8 +523,6 @@ static NOINLINE void message_whole(struct engine *engine, struct process from,
 
 	if (!message_is_sound(header, length))
 		engine_count(engine, dropped_bad_message);
-	else if (message_is_two_sided(header))
-		engine_count(engine, dropped_two_sided);
 	else if (!space)
 		message_refuse(engine, from, header);
 	else if (!message_suits(space, header))
@@ -610,9 +602,7 @@ void incoming_begin(
 		return;
 	}
 	space = space_find(engine, header.space);
-	if (message_is_two_sided(&header))
-		engine_count(engine, dropped_two_sided);
-	else if (!space)
+	if (!space)
 		message_refuse(engine, from, &header);
 	else if (!message_suits(space, &header))
 		space_count(space, dropped_bad_message);

@@ -17,7 +17,6 @@
 	X(dropped_access_denied, "messages that access control refused")                           \
 	X(dropped_no_match, "messages that no match entry's descriptor accepted")                  \
 	X(dropped_bad_message, "messages whose header is not well-formed")                         \
-	X(dropped_two_sided, "two-sided messages of kinds 14 to 17, which no interface accepts")   \
 	X(dropped_late_ack, "acknowledgements whose descriptor or queue was released")             \
 	X(dropped_late_reply, "replies whose descriptor was released")                             \
 	X(dropped_disabled, "messages for a Portal that is disabled")                              \

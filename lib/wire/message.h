@@ -57,20 +57,8 @@ enum message_kind {
 	MESSAGE_ATOMIC, /* answered as a store */
 	/* answered as a load, with the elements as they were. Its data begin with the operand, one
 	 * element, if the operation has one */
-	MESSAGE_FETCH,
-	/* Two-sided messages; portal: credit. Nobody takes them yet. */
-	MESSAGE_LETTER,  /* detail: MESSAGE_LETTER_...; cookie: the sender's name */
-	MESSAGE_TOLD,    /* answers one; detail: MESSAGE_VERDICT, MESSAGE_TIER, MESSAGE_NAMED */
-	MESSAGE_WORD,    /* detail: enum message_word; cookie: the sender's name */
-	MESSAGE_GREETING /* cookie: MESSAGE_NAMELESS */
-};
-
-/* What a word is for. */
-enum message_word {
-	MESSAGE_WORD_USER,
-	MESSAGE_WORD_CREDIT,
-	MESSAGE_WORD_GIVE_BACK,
-	MESSAGE_WORD_GIVEN_BACK
+	MESSAGE_FETCH
+	/* 14 to 17 are reserved (wire.md). */
 };
 
 /* In detail. */
@@ -78,14 +66,6 @@ enum message_word {
 #define MESSAGE_TIER     16 /* it was the second tier that took the message */
 #define MESSAGE_REFUSALS 1  /* of a store that wants no answer: but if it is refused */
 #define MESSAGE_ASK_LOAD 1  /* after a load or a fetch, else after a store or an atomic */
-#define MESSAGE_NAMED    32 /* cookie: a name that is refused */
-/* of a letter: its sender waits for a receive; it has no tag; value is the user's */
-#define MESSAGE_LETTER_SYNCHRONOUS 1
-#define MESSAGE_LETTER_UNTAGGED    2
-#define MESSAGE_LETTER_VALUE       4
-
-#define MESSAGE_WORD_MAX (UINT64_MAX >> 8) /* of a word's value */
-#define MESSAGE_NAMELESS UINT32_MAX        /* cookie of a process that has no name yet */
 
 #define MESSAGE_HEADER_BYTES 64
 #define MESSAGE_HEADER_LEAST 24
@@ -97,7 +77,7 @@ enum message_word {
 struct message_header {
 	uint8_t kind;
 	uint8_t space;   /* number of the space at both ends, from 0 */
-	uint16_t detail; /* 0 but in atomics, answers and questions of tiers, two-sided messages */
+	uint16_t detail; /* 0 but in atomics, answers and questions of tiers */
 	uint32_t uid;
 	uint32_t portal;
 	uint32_t cookie;
@@ -122,7 +102,7 @@ static inline uint16_t message_amo(unsigned operation, unsigned type)
 static inline bool message_brings(uint8_t kind)
 {
 	return kind == MESSAGE_PUT || kind == MESSAGE_STORE || kind == MESSAGE_ATOMIC ||
-	       kind == MESSAGE_FETCH || kind == MESSAGE_LETTER;
+	       kind == MESSAGE_FETCH;
 }
 
 /* Bytes that are sent of a header. requested: as sent. */
@@ -184,33 +164,6 @@ static inline bool message_read(const void *from, uint32_t length, struct messag
 	return word_read(from, length - sizeof(uint64_t)) != 0;
 }
 
-/* message_decode() of a two-sided message. */
-static inline bool message_decode_letter(struct message_header *header, uint64_t extent)
-{
-	if (header->requested != 0)
-		return false;
-	switch (header->kind) {
-	case MESSAGE_LETTER:
-		header->requested = extent;
-		return header->detail < 2 * MESSAGE_LETTER_VALUE && header->offset == 0 &&
-		       (header->value == 0 || (header->detail & MESSAGE_LETTER_VALUE)) &&
-		       (header->handle == 0 || header->operation != 0);
-	case MESSAGE_TOLD:
-		return header->detail < 2 * MESSAGE_NAMED &&
-		       (header->cookie == 0 || (header->detail & MESSAGE_NAMED)) &&
-		       (header->match_bits | header->value | header->handle | header->offset) == 0;
-	case MESSAGE_WORD:
-		return header->detail <= MESSAGE_WORD_GIVEN_BACK &&
-		       header->value <= MESSAGE_WORD_MAX &&
-		       (header->match_bits | header->handle | header->offset) == 0;
-	case MESSAGE_GREETING:
-		return header->detail == 0 && header->cookie == MESSAGE_NAMELESS &&
-		       header->handle == 0;
-	default:
-		return false;
-	}
-}
-
 /* message_decode() of a kind that spaces with tiers have. */
 static inline bool message_decode_tiers(struct message_header *header, uint64_t extent)
 {
@@ -235,7 +188,7 @@ static inline bool message_decode_tiers(struct message_header *header, uint64_t 
 	case MESSAGE_ASK:
 		return header->detail <= MESSAGE_ASK_LOAD;
 	default:
-		return message_decode_letter(header, extent);
+		return false;
 	}
 }
 

@@ -131,26 +131,6 @@ static void atomic_make(struct script *script, struct message_header *header)
 		header->detail = (uint16_t)script_instead(script, header->detail);
 }
 
-/* A two-sided message, mostly as there may be. */
-static void letter_make(struct script *script, struct message_header *header)
-{
-	uint8_t what = script_byte(script);
-	bool letter = what % 4 == 0, greeting = what % 4 == 3;
-
-	header->kind = (uint8_t)(MESSAGE_LETTER + what % 4);
-	header->detail = (uint16_t)(greeting ? 0 : letter ? what >> 5 : what >> 6);
-	header->cookie = greeting ? MESSAGE_NAMELESS : 0;
-	header->match_bits = letter || greeting ? header->match_bits : 0;
-	header->value = letter && !(header->detail & MESSAGE_LETTER_VALUE) ? 0 : what >> 4;
-	if (header->kind == MESSAGE_TOLD)
-		header->value = 0;
-	header->operation = what >> 2 & 3;
-	if (what & 16)
-		header->offset = script_instead(script, 0);
-	if (letter && header->operation != 0)
-		header->handle = what >> 7;
-}
-
 /* A message of a space with tiers: to it, and as an answer to what it has sent, or has not. */
 static void tier_message_make(const struct world *world, const struct fellow *fellow,
 	struct script *script, uint64_t length, struct message_header *header)
@@ -191,8 +171,6 @@ static void tier_message_make(const struct world *world, const struct fellow *fe
 	default:
 		header->detail = what >> 6 & 1;
 		header->operation = what >> 5;
-		if (what & 128)
-			letter_make(script, header);
 		break;
 	}
 }

@@ -28,7 +28,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (size)
 		memcpy(bytes, data, size);
 	if (message_decode(bytes, (uint32_t)size, EXTENT, &header)) {
-		fuzz_assert(header.kind >= MESSAGE_PUT && header.kind <= MESSAGE_GREETING);
+		fuzz_assert(header.kind >= MESSAGE_PUT && header.kind <= MESSAGE_FETCH);
 		fuzz_assert(!message_brings(header.kind) || header.requested == EXTENT);
 		fuzz_assert(message_encode(&header, written) == size);
 		fuzz_assert(memcmp(written, bytes, size) == 0);

@@ -548,34 +548,6 @@ static void message__that_is_not_well_formed_is_counted_and_nothing_else(void **
 	assert_null(fake_next());
 }
 
-static void message__with_two_sides_is_counted_and_refused(void **state)
-{
-	struct rig *rig = *state;
-	unsigned long count = 0;
-
-	attach_any(rig, 0, REGION_PUT | REGION_GET);
-	for (uint8_t kind = MESSAGE_LETTER; kind <= MESSAGE_GREETING; kind++) {
-		struct message_header header = {.kind = kind, .uid = RIG_UID, .operation = 7};
-
-		header.cookie = kind == MESSAGE_GREETING ? MESSAGE_NAMELESS : 0;
-		for (unsigned space = 0; space < 2; space++) { /* there is no other than 0 */
-			header.space = (uint8_t)space;
-			fake_deliver(RIG_PEER, &header, "", 0);
-			assert_int_equal(rig_counter(rig, dropped_two_sided), ++count);
-		}
-	}
-	/* Of a letter not all may be here yet; the others have no data. */
-	assert_true(fake_begin(
-		RIG_PEER, &(struct message_header){.kind = MESSAGE_LETTER, .uid = RIG_UID}, 4)
-			    ->inbound.stop);
-	assert_int_equal(rig_counter(rig, dropped_two_sided), ++count);
-	fake_begin(RIG_PEER, &(struct message_header){.kind = MESSAGE_WORD, .uid = RIG_UID}, 4);
-	assert_int_equal(rig_counter(rig, dropped_two_sided), count);
-	assert_int_equal(rig_counter(rig, dropped_bad_message), 1);
-	assert_int_equal(rig_counter(rig, dropped_no_space), 0);
-	assert_null(fake_next());
-}
-
 static void message__whose_data_is_not_as_long_as_it_says_is_dropped(void **state)
 {
 	struct rig *rig = *state;
@@ -786,7 +758,6 @@ int main(void)
 		test(put__that_nothing_matches_is_told_once_for_each_portal_to_who_wants_to_know),
 		test(put__that_wants_an_acknowledgement_is_accepted_only_if_it_can_be_sent),
 		test(message__that_is_not_well_formed_is_counted_and_nothing_else),
-		test(message__with_two_sides_is_counted_and_refused),
 		test(message__whose_data_is_not_as_long_as_it_says_is_dropped),
 		test(messages__of_random_content_never_reach_beyond_a_region),
 		/* changes the frame */
