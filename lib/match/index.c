@@ -28,6 +28,12 @@ struct match_index {
 
 /* --- chains --- */
 
+static struct chained chained_of(const struct match_table *table)
+{
+	return (struct chained){
+		table->base, sizeof(*table->base), offsetof(struct match_entry, nid)};
+}
+
 /* Do two entries belong to one chain? */
 static bool entry_alike(const struct match_entry *a, const struct match_entry *b)
 {
@@ -88,7 +94,7 @@ static uint32_t chain_of(const struct match_table *table, const struct match_ind
 {
 	if (entry->class == RESIDUE)
 		return index->residue;
-	return chains_find(table, &index->classes[entry->class], entry->bits,
+	return chains_find(&index->classes[entry->class], chained_of(table), entry->bits,
 		process_of(entry->nid, entry->pid));
 }
 
@@ -105,7 +111,7 @@ static void chain_begin(
 	if (class == RESIDUE)
 		index->residue = head;
 	else
-		chains_replace(table, &index->classes[class], old, head);
+		chains_replace(&index->classes[class], chained_of(table), old, head);
 }
 
 /* Puts an entry into the chain that begins with `head`, X2. */
@@ -129,6 +135,8 @@ static void chain_insert(
 /* The class for an entry's mask, a free one made its own if need be; or RESIDUE, X3. */
 static uint32_t class_for(struct match_index *index, const struct match_entry *entry)
 {
+	static const uint64_t scatter[] = {
+		UINT64_C(0x5bd1e995), UINT64_C(0x9e3779b97f4a7c15)}; /* the program's own bits */
 	const struct mask mask = {~entry->ignore, match_processes[entry->any]};
 	uint32_t unused = RESIDUE;
 
@@ -140,9 +148,9 @@ static uint32_t class_for(struct match_index *index, const struct match_entry *e
 		else if (other->bits == mask.bits && other->process == mask.process)
 			return c;
 	}
-	if (unused == RESIDUE || !chains_open(&index->classes[unused]))
+	if (unused == RESIDUE || !chains_open(&index->classes[unused], &mask, scatter,
+					 offsetof(struct match_entry, bucket_next)))
 		return RESIDUE;
-	index->classes[unused].mask = mask;
 	return unused;
 }
 
@@ -177,7 +185,7 @@ void index_add(const struct match_table *table, struct match_index *index, uint3
 	if (class == RESIDUE)
 		index->residue = i;
 	else
-		chains_add(table, &index->classes[class], i);
+		chains_add(&index->classes[class], chained_of(table), i);
 }
 
 void index_remove(const struct match_table *table, struct match_index *index, uint32_t i)
@@ -259,7 +267,7 @@ static __attribute__((noinline)) uint32_t classes_first(const struct match_table
 	uint32_t found = MATCH_NONE;
 
 	for (uint32_t n = 0; n < index->look_count; n++) {
-		uint32_t i = chains_find(table, index->looks[n], key->bits, process);
+		uint32_t i = chains_find(index->looks[n], chained_of(table), key->bits, process);
 
 		if (i != MATCH_NONE)
 			found = earlier(table, found, i);
@@ -274,7 +282,8 @@ uint32_t index_first(const struct match_table *table, const struct match_index *
 {
 	if (!index->only)
 		return classes_first(table, index, key);
-	return chains_find(table, index->only, key->bits, process_of(key->nid, key->pid));
+	return chains_find(
+		index->only, chained_of(table), key->bits, process_of(key->nid, key->pid));
 }
 
 /* The entry of a class, or of the residue, that comes first after current; of the residue it need
@@ -290,8 +299,8 @@ static uint32_t candidate_after(const struct match_table *table, const struct ma
 	if (class == entry->class && (class == RESIDUE || entry_matches(entry, key)))
 		return chain_after(table, current);
 	if (class != RESIDUE)
-		i = chains_find(
-			table, &index->classes[class], key->bits, process_of(key->nid, key->pid));
+		i = chains_find(&index->classes[class], chained_of(table), key->bits,
+			process_of(key->nid, key->pid));
 	while (i != MATCH_NONE && !order_before(entry, match_entry(table, i)))
 		i = chain_after(table, i);
 	return i;

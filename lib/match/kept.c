@@ -6,9 +6,6 @@
  *     view      bucket 0:  A1 - A2    | the view ends here: the rest has not been asked for
  *               bucket 1:  B1         |
  *
- * Bucket_next links the chains of a bucket. A view grows by a bucket at a time (linear hashing):
- * bucket b is divided into b and b plus the number of buckets at the last doubling, in turn.
- *
  * V1. A message is in a view if its number is below the view's end, and in no other case.
  * V2. A chain is a ring in list order, so its first message is the one whose previous one has no
  *     smaller number.
@@ -18,36 +15,24 @@
 #include <string.h>
 
 #include <base/pages.h>
+#include <match/chains.h>
 #include <match/kept.h>
 
 static_assert(sizeof(struct kept) == 128, "two cache lines");
 
 /* Lists of so many messages are walked; shorter ones than the other lose their views. */
-#define WALK_UP_TO   16
-#define VIEWS_BELOW  8
-#define BUCKETS_MIN  16 /* a power of two */
-#define NEW_UP_TO    4  /* messages that a view need not know: they are looked at instead */
-#define BUCKETS_EACH 2  /* for each chain: so that the first of a bucket is mostly the one */
+#define WALK_UP_TO  16
+#define VIEWS_BELOW 8
+#define NEW_UP_TO   4 /* messages that a view need not know: they are looked at instead */
 
 /* For rare cases: the usual case then need not save the registers that they use. */
 #define NOINLINE __attribute__((noinline))
 
-struct mask {
-	uint64_t bits; /* ones where they count */
-	uint64_t process;
-};
-
 struct view {
-	struct mask mask;
-	uint64_t end;     /* V1 */
-	uint64_t used;    /* how often it was asked, halved from time to time */
-	uint32_t chains;  /* how many */
-	uint32_t buckets; /* 0: the view is free */
-	uint32_t wide;    /* a hash's bucket: these of its bits, if there is such a bucket, ... */
-	uint32_t narrow;  /* ... or these: all of those but the highest */
-	uint32_t room;    /* buckets that there is memory for */
-	uint32_t index;   /* its own, in links */
-	uint32_t *heads;  /* of each bucket the first chain's first message */
+	struct chains chains; /* not open: the view is free */
+	uint64_t end;         /* V1 */
+	uint64_t used;        /* how often it was asked, halved from time to time */
+	uint32_t index;       /* its own, in links */
 };
 
 #define PROCESS_NEVER 1 /* in the mask of a free view: no question has it */
@@ -86,16 +71,9 @@ static inline bool kept_is(
 
 /* --- the chains of a view --- */
 
-static inline uint32_t *view_bucket(
-	const struct kept_table *table, const struct view *view, uint64_t bits, uint64_t process)
+static inline struct chained chained_of(const struct kept_table *table)
 {
-	unsigned __int128 product =
-		(unsigned __int128)((bits & view->mask.bits) ^ table->secret[0]) *
-		((process & view->mask.process) ^ table->secret[1]);
-	uint32_t hash = (uint32_t)product ^ (uint32_t)(product >> 64);
-	uint32_t bucket = hash & view->wide;
-
-	return &view->heads[bucket < view->buckets ? bucket : hash & view->narrow];
+	return (struct chained){table->base, sizeof(*table->base), offsetof(struct kept, process)};
 }
 
 static inline struct kept_link *link_of(
@@ -104,62 +82,11 @@ static inline struct kept_link *link_of(
 	return &table->base[i].links[view->index];
 }
 
-/* chain_find() from the chain on that begins with i. */
-static NOINLINE uint32_t chain_find_from(const struct kept_table *table, const struct view *view,
-	uint32_t i, uint64_t bits, uint64_t process)
-{
-	while (i != KEPT_NONE && !kept_is(&table->base[i], &view->mask, bits, process))
-		i = link_of(table, view, i)->bucket_next;
-	return i;
-}
-
 /* The first message of the chain whose messages are like this; KEPT_NONE: there is none. */
-static inline uint32_t chain_find(
+static inline uint32_t view_find(
 	const struct kept_table *table, const struct view *view, uint64_t bits, uint64_t process)
 {
-	uint32_t i = *view_bucket(table, view, bits, process);
-
-	if (i == KEPT_NONE || kept_is(&table->base[i], &view->mask, bits, process))
-		return i;
-	return chain_find_from(table, view, link_of(table, view, i)->bucket_next, bits, process);
-}
-
-static void chain_push(const struct kept_table *table, const struct view *view, uint32_t i)
-{
-	const struct kept *kept = &table->base[i];
-	uint32_t *head = view_bucket(table, view, kept->bits, kept->process);
-
-	link_of(table, view, i)->bucket_next = *head;
-	*head = i;
-}
-
-/* One bucket more, if there is memory for it. */
-static void view_grow(const struct kept_table *table, struct view *view)
-{
-	uint32_t added = view->buckets;
-	uint32_t i, next, *divided;
-
-	if (added == view->room) {
-		uint32_t *heads = realloc(view->heads, (size_t)added * 2 * sizeof(*heads));
-
-		if (!heads)
-			return;
-		view->heads = heads;
-		view->room = added * 2;
-	}
-	if (added > view->wide) {
-		view->narrow = view->wide;
-		view->wide = 2 * view->wide + 1;
-	}
-	view->buckets++;
-	view->heads[added] = KEPT_NONE;
-	divided = &view->heads[added & view->narrow];
-	i = *divided;
-	*divided = KEPT_NONE;
-	for (; i != KEPT_NONE; i = next) {
-		next = link_of(table, view, i)->bucket_next;
-		chain_push(table, view, i);
-	}
+	return chains_find(&view->chains, chained_of(table), bits, process);
 }
 
 /* A message comes into a view, which knows all before it. */
@@ -167,15 +94,12 @@ static void view_add(const struct kept_table *table, struct view *view, uint32_t
 {
 	const struct kept *kept = &table->base[i];
 	struct kept_link *link = link_of(table, view, i);
-	uint32_t head = chain_find(table, view, kept->bits, kept->process);
+	uint32_t head = view_find(table, view, kept->bits, kept->process);
 	struct kept_link *first;
 
 	if (head == KEPT_NONE) {
 		link->next = link->previous = i;
-		if (++view->chains * BUCKETS_EACH > view->buckets)
-			for (unsigned b = 0; b < BUCKETS_EACH; b++)
-				view_grow(table, view);
-		chain_push(table, view, i);
+		chains_add(&view->chains, chained_of(table), i);
 		return;
 	}
 	first = link_of(table, view, head);
@@ -185,61 +109,18 @@ static void view_add(const struct kept_table *table, struct view *view, uint32_t
 	first->previous = i;
 }
 
-/* The chain that begins with a message begins with the next one, or goes with its only message. */
-static void chain_behead(const struct kept_table *table, struct view *view, uint32_t i)
-{
-	const struct kept *kept = &table->base[i];
-	struct kept_link *link = link_of(table, view, i);
-	uint32_t *name = view_bucket(table, view, kept->bits, kept->process);
-
-	while (*name != i)
-		name = &link_of(table, view, *name)->bucket_next;
-	if (link->next == i) {
-		*name = link->bucket_next;
-		view->chains--;
-	} else {
-		link_of(table, view, link->next)->bucket_next = link->bucket_next;
-		*name = link->next;
-	}
-}
-
 static void view_remove(const struct kept_table *table, struct view *view, uint32_t i)
 {
 	struct kept_link *link = link_of(table, view, i);
 
 	if (table->base[link->previous].number >= table->base[i].number) /* V2 */
-		chain_behead(table, view, i);
+		chains_replace(&view->chains, chained_of(table), i,
+			link->next == i ? KEPT_NONE : link->next);
 	link_of(table, view, link->previous)->next = link->next;
 	link_of(table, view, link->next)->previous = link->previous;
 }
 
 /* --- views that come and go --- */
-
-/* Makes a view that knows no message yet, where there was none or that of another mask. Without
- * memory nothing is done. */
-static void view_open(struct view *view, uint32_t index, const struct mask *mask)
-{
-	uint32_t *heads = view->heads;
-	uint32_t room = view->room;
-
-	if (!heads) {
-		room = BUCKETS_MIN;
-		heads = malloc(room * sizeof(*heads));
-		if (!heads)
-			return;
-	}
-	for (uint32_t b = 0; b < BUCKETS_MIN; b++)
-		heads[b] = KEPT_NONE;
-	*view = (struct view){
-		.mask = *mask,
-		.buckets = BUCKETS_MIN,
-		.wide = BUCKETS_MIN - 1,
-		.narrow = BUCKETS_MIN - 1,
-		.room = room,
-		.index = index,
-		.heads = heads,
-	};
-}
 
 /* Where a further mask gets its view: a free place, or that of the least used one. The others' use
  * counts half from then on. */
@@ -248,7 +129,7 @@ static uint32_t views_choose(struct kept_views *views)
 	uint32_t chosen = 0;
 
 	for (uint32_t v = 0; v < KEPT_VIEWS; v++) {
-		if (views->views[v].buckets == 0)
+		if (views->views[v].chains.buckets == 0)
 			return v;
 		if (views->views[v].used < views->views[chosen].used)
 			chosen = v;
@@ -265,13 +146,15 @@ static struct kept_views *views_create(void)
 	if (!views)
 		return NULL;
 	for (unsigned v = 0; v < KEPT_VIEWS; v++)
-		views->views[v].mask.process = PROCESS_NEVER;
+		views->views[v].chains.mask.process = PROCESS_NEVER;
 	return views;
 }
 
-/* A mask gets a view, if there is memory for it. */
-static void views_make(struct kept_list *list, const struct mask *mask)
+/* A mask gets a view, which knows no message yet, if there is memory for it. */
+static void views_make(
+	const struct kept_table *table, struct kept_list *list, const struct mask *mask)
 {
+	struct view *view;
 	uint32_t index;
 
 	list->walked = 0;
@@ -280,8 +163,12 @@ static void views_make(struct kept_list *list, const struct mask *mask)
 	if (!list->views)
 		return;
 	index = views_choose(list->views);
-	view_open(&list->views->views[index], index, mask);
-	list->views->recent = &list->views->views[index];
+	view = list->views->recent = &list->views->views[index];
+	if (!chains_open(&view->chains, mask, table->secret,
+		    offsetof(struct kept, links[index].bucket_next)))
+		return;
+	view->end = view->used = 0;
+	view->index = index;
 }
 
 static void views_free(struct kept_list *list)
@@ -289,7 +176,7 @@ static void views_free(struct kept_list *list)
 	if (!list->views)
 		return;
 	for (unsigned v = 0; v < KEPT_VIEWS; v++)
-		free(list->views->views[v].heads);
+		chains_close(&list->views->views[v].chains);
 	free(list->views);
 	list->views = NULL;
 }
@@ -319,7 +206,7 @@ static NOINLINE struct view *view_turn(struct kept_views *views, const struct ma
 	const struct mask mask = question_of(entry).mask;
 	struct view *view = views->views;
 
-	while (!mask_is(&view->mask, &mask))
+	while (!mask_is(&view->chains.mask, &mask))
 		if (++view == views->views + KEPT_VIEWS)
 			return NULL;
 	views->recent = view;
@@ -363,7 +250,7 @@ static inline struct view *view_of(const struct kept_table *table, const struct 
 	if (!list->views)
 		return NULL;
 	view = list->views->recent;
-	if (!mask_is(&view->mask, mask))
+	if (!mask_is(&view->chains.mask, mask))
 		view = view_turn(list->views, entry);
 	if (!view)
 		return NULL;
@@ -480,7 +367,7 @@ static NOINLINE uint32_t list_walk(const struct kept_table *table, struct kept_l
 		return i;
 	list->walked += steps;
 	if (list->walked >= list->length)
-		views_make(list, &question.mask);
+		views_make(table, list, &question.mask);
 	return i;
 }
 
@@ -497,7 +384,7 @@ uint32_t kept_first(
 	view = view_of(table, list, entry, &question.mask);
 	if (!view)
 		return list_walk(table, list, list->head, entry);
-	found = chain_find(table, view, question.bits, question.process);
+	found = view_find(table, view, question.bits, question.process);
 	return found != KEPT_NONE ? found : new_find(table, list, view->end, &question);
 }
 
@@ -524,6 +411,6 @@ uint32_t kept_views(const struct kept_list *list)
 	uint32_t count = 0;
 
 	for (unsigned v = 0; list->views && v < KEPT_VIEWS; v++)
-		count += list->views->views[v].buckets > 0;
+		count += list->views->views[v].chains.buckets > 0;
 	return count;
 }

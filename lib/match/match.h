@@ -49,7 +49,7 @@ struct match_entry {
 	uint64_t label;      /* order.h */
 	uint32_t chain_next; /* index.h, as the next one */
 	uint32_t chain_previous;
-	uint32_t bucket_next; /* chains.h: of the first of a chain */
+	uint32_t bucket_next; /* of the first of a chain: the next chain in its bucket */
 };
 
 enum match_wildcard { MATCH_ANY_NID = 1, MATCH_ANY_PID = 2 };

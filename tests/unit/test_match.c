@@ -49,12 +49,20 @@ void *__wrap_calloc(size_t count, size_t size)
 	return memory_fails() ? NULL : __real_calloc(count, size);
 }
 
-void *__real_aligned_alloc(size_t alignment, size_t size);
-void *__wrap_aligned_alloc(size_t alignment, size_t size);
+void *__real_malloc(size_t size);
+void *__wrap_malloc(size_t size);
 
-void *__wrap_aligned_alloc(size_t alignment, size_t size)
+void *__wrap_malloc(size_t size)
 {
-	return memory_fails() ? NULL : __real_aligned_alloc(alignment, size);
+	return memory_fails() ? NULL : __real_malloc(size);
+}
+
+void *__real_realloc(void *memory, size_t size);
+void *__wrap_realloc(void *memory, size_t size);
+
+void *__wrap_realloc(void *memory, size_t size)
+{
+	return memory_fails() ? NULL : __real_realloc(memory, size);
 }
 
 /* --- the oracle: the same entries in the same order, and nothing else --- */
