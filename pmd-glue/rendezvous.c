@@ -65,7 +65,7 @@ struct rendezvous {
 	bool looked; /* in this series of rendezvous_turn() */
 	uint64_t refused[REFUSALS];
 	_Atomic uint32_t *word; /* in this process's page */
-	struct link news;       /* connections with events to report */
+	struct link reporting;  /* connections with events to report */
 	unsigned half_open_count;
 	unsigned connection_count;
 	struct half_open half_open[HALF_OPEN_MAX]; /* the oldest first */
@@ -290,9 +290,9 @@ static void socket_close(const struct rendezvous *rendezvous, int *socket)
 static void connection_report(struct rendezvous *rendezvous,
 	struct rendezvous_connection *connection, enum rendezvous_event event)
 {
-	connection->news |= 1u << event;
+	connection->events |= 1u << event;
 	if (!link_listed(&connection->listed))
-		list_append(&rendezvous->news, &connection->listed);
+		list_append(&rendezvous->reporting, &connection->listed);
 }
 
 static void connection_hang_up(
@@ -654,15 +654,15 @@ bool rendezvous_turn(struct rendezvous *rendezvous, struct rendezvous_connection
 {
 	if (atomic_load_explicit(rendezvous->word, memory_order_relaxed) % 2 != 0)
 		return false;
-	if (list_empty(&rendezvous->news) && !rendezvous->looked)
+	if (list_empty(&rendezvous->reporting) && !rendezvous->looked)
 		rendezvous_look(rendezvous);
-	rendezvous->looked = !list_empty(&rendezvous->news);
-	if (list_empty(&rendezvous->news))
+	rendezvous->looked = !list_empty(&rendezvous->reporting);
+	if (list_empty(&rendezvous->reporting))
 		return false;
-	*connection = link_entry(rendezvous->news.next, struct rendezvous_connection, listed);
-	*event = (enum rendezvous_event)__builtin_ctz((*connection)->news);
-	(*connection)->news &= (*connection)->news - 1;
-	if ((*connection)->news == 0)
+	*connection = link_entry(rendezvous->reporting.next, struct rendezvous_connection, listed);
+	*event = (enum rendezvous_event)__builtin_ctz((*connection)->events);
+	(*connection)->events &= (*connection)->events - 1;
+	if ((*connection)->events == 0)
 		link_remove(&(*connection)->listed);
 	return true;
 }
@@ -804,7 +804,7 @@ static struct rendezvous *rendezvous_make(const struct rendezvous_options *optio
 	rendezvous->options = *options;
 	rendezvous->directory.fd = rendezvous->directory.lock = -1;
 	rendezvous->listener = rendezvous->set = rendezvous->page_file = -1;
-	list_init(&rendezvous->news);
+	list_init(&rendezvous->reporting);
 	for (unsigned n = 0; n < HALF_OPEN_MAX; n++)
 		rendezvous->half_open[n].socket = -1;
 	/* H5: this process may be a sender. */

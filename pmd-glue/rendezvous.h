@@ -122,8 +122,8 @@ struct rendezvous_connection {
 	uint64_t wakes_sent;
 	/* The rendezvous's. */
 	uint64_t incarnation; /* of the other process's rendezvous; 0: not known yet */
-	struct link listed;   /* in the list of those with news */
-	uint32_t news;        /* a bit for each event to be reported */
+	struct link listed;   /* in the list of those with events to be reported */
+	uint32_t events;      /* a bit for each event to be reported */
 	unsigned slot;
 };
 

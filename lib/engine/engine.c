@@ -425,7 +425,7 @@ static ALWAYS_INLINE unsigned turn_begin(struct engine *engine)
 
 static ALWAYS_INLINE unsigned turn_count(struct engine *engine, unsigned work)
 {
-	if (engine->news) {
+	if (engine->logged) {
 		engine_ring(engine);
 		work++;
 	}
@@ -453,7 +453,7 @@ static __attribute__((noinline)) unsigned look_on(
 {
 	if (frames != 0 || engine_has_commands(engine))
 		work += turn_work(engine, frames);
-	if (engine->news && !engine->begun && !transport_urgent(engine->transport))
+	if (engine->logged && !engine->begun && !transport_urgent(engine->transport))
 		engine->owes = true;
 	else
 		work += turn_end(engine);
@@ -466,7 +466,7 @@ static __attribute__((noinline)) unsigned look_owed(struct engine *engine)
 	unsigned work = engine->owes ? turn_owed(engine) : 0;
 
 	/* Commands do not wait: their threads may rely on this one (host/progress.h, S1). */
-	if (engine->news && !engine_has_commands(engine))
+	if (engine->logged && !engine_has_commands(engine))
 		return turn_count(engine, work);
 	return look_on(engine, work, transport_receive(engine->transport));
 }
@@ -484,13 +484,13 @@ unsigned engine_look(struct engine *engine)
 	unsigned frames, sent;
 
 	owner_check(&engine->owner);
-	if (engine->owes || engine->news)
+	if (engine->owes || engine->logged)
 		return look_owed(engine);
 	frames = transport_receive(engine->transport);
-	if (frames != 0 || engine_has_commands(engine) || engine->news || engine->awaits != 0)
+	if (frames != 0 || engine_has_commands(engine) || engine->logged || engine->awaits != 0)
 		return look_on(engine, 0, frames);
 	sent = transport_transmit(engine->transport);
-	if (sent != 0 || engine->news)
+	if (sent != 0 || engine->logged)
 		return look_end(engine, sent);
 	engine_count(engine, polls_idle);
 	return 0;

@@ -26,12 +26,12 @@ void portal_settle(struct space *space, uint32_t index)
 {
 	struct tier_portal *portal = &space->portals[index];
 	const struct account account = {.portal = index};
-	const struct tier_news news = {.kind = TIER_DISABLED, .verdict = TIER_REFUSED};
+	const struct tier_event_head event = {.kind = TIER_DISABLED, .verdict = TIER_REFUSED};
 
 	if (!portal->owes || portal->pending != 0)
 		return;
 	portal->owes = false;
-	tier_log(space, portal_queue(portal), &news, &account);
+	tier_log(space, portal_queue(portal), &event, &account);
 }
 
 void portal_exhaust(struct space *space, uint32_t index)

@@ -202,7 +202,7 @@ static inline bool outcomes_wait(const struct queue *queue)
 }
 
 /* Reader. Has the queue an event or an outcome, or is it gone? */
-static inline bool queue_has_news(const struct queue_view *view)
+static inline bool queue_has_events(const struct queue_view *view)
 {
 	struct queue *queue = view->queue;
 	uint64_t head, word;

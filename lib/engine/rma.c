@@ -229,14 +229,14 @@ void rma_fetch(struct space *space, const struct fetch *fetch)
 static void rma_log(const struct operation *operation, const struct region *region,
 	enum tier_event kind, enum tier_verdict verdict, const struct account *account)
 {
-	const struct tier_news news = {
+	const struct tier_event_head event = {
 		.kind = kind,
 		.verdict = verdict,
 		.tier = operation->rma.tier,
 		.user = operation->rma.user,
 	};
 
-	tier_log(operation->space, region_queue(region), &news, account);
+	tier_log(operation->space, region_queue(region), &event, account);
 }
 
 /* The operation has had its last event. */
@@ -509,14 +509,14 @@ static void rma_answered(struct operation *operation)
 static void rma_refused(
 	struct space *space, struct process from, const struct message_header *header)
 {
-	const struct tier_news news = {
+	const struct tier_event_head event = {
 		.kind = TIER_ACK, .verdict = header->detail & MESSAGE_VERDICT};
 	const struct account account = {.nid = from.nid, .pid = from.pid, .value = header->cookie};
 	const struct tier_portal *portal = &space->portals[header->portal];
 	struct queue *queue = queue_alive(portal->logs, portal->queue);
 
 	if (queue && queue_used(queue) + queue->incoming < portal->most)
-		tier_log(space, queue, &news, &account);
+		tier_log(space, queue, &event, &account);
 	else
 		space_count(space, refusals_late);
 }

@@ -471,9 +471,9 @@ struct queue {
 	 * events that a place is kept for */
 	uint32_t incoming;
 	uint64_t lost; /* events, in this life */
-	/* 0: it has no news for sleepers; else it is in the list of those that have, and this is 1
-	 * more than the next one's mark, or 1: there is none. Stays through all lives, as the
-	 * list that it is in does */
+	/* 0: it has no events for sleepers; else it is in the list of those that have, and this
+	 * is 1 more than the next one's mark, or 1: there is none. Stays through all lives, as
+	 * the list that it is in does */
 	uint32_t touched;
 	uint32_t controlled; /* Portals that refuse rather than overwrite, and are enabled */
 };

@@ -136,7 +136,7 @@ bool engine_space_close(struct engine *engine, uint32_t number)
 	space->credits = NULL;
 	triggered_close(space);
 	gets_abandon(engine, space);
-	engine_ring(engine); /* the list of queues with news names the space */
+	engine_ring(engine); /* the list of queues with events names the space */
 	if (operation_names(engine, space))
 		return false;
 	engine->opened[number] = NULL;

@@ -203,13 +203,14 @@ struct engine {
 	struct pool copies;       /* of AMO_BYTES_MAX, for answers of more than COPIED_MAX bytes */
 	struct triggers triggers; /* triggered.h */
 	struct link serving;      /* replies on their way */
-	struct link waiting;      /* gets whose request has arrived, oldest news first */
-	struct link refused;      /* loads that are to be repeated (rma.c, C7), in this order */
-	uint64_t repeated;        /* when some were, ns */
-	uint32_t owing;           /* ranks of all spaces, to which words are owed: credit.h, C5 */
-	uint32_t awaits;          /* these, and operations in the two lists */
-	uint64_t probe_interval;  /* ns */
-	uint64_t push_look;       /* ns between looks for frames while the program only sends */
+	struct link
+		waiting; /* gets whose request has arrived, the one heard of longest ago first */
+	struct link refused;     /* loads that are to be repeated (rma.c, C7), in this order */
+	uint64_t repeated;       /* when some were, ns */
+	uint32_t owing;          /* ranks of all spaces, to which words are owed: credit.h, C5 */
+	uint32_t awaits;         /* these, and operations in the two lists */
+	uint64_t probe_interval; /* ns */
+	uint64_t push_look;      /* ns between looks for frames while the program only sends */
 	struct link sending[SENDING_LISTS]; /* puts that want an ACK, by their link */
 	struct operation *begun; /* puts whose SEND_START is to be logged, in their order */
 	struct operation **begun_end;
@@ -221,11 +222,11 @@ struct engine {
 	bool udp;           /* PTL_ENCAP */
 
 	uint64_t traced; /* puts that were named for the trace alone */
-	/* 0: no queue has news for sleepers; else the first that has (queue_mark()) */
+	/* 0: no queue has events for sleepers; else the first that has (queue_mark()) */
 	uint32_t touched;
-	struct event_counter *changed; /* counters that have news for sleepers; NULL: none */
-	bool news;                     /* events were logged since the last turn was counted */
-	bool owes;                     /* the last part of the last turn was put off */
+	struct event_counter *changed; /* counters that have changed, for sleepers; NULL: none */
+	bool logged; /* events were logged or counted since the last turn was counted */
+	bool owes;   /* the last part of the last turn was put off */
 	struct owner owner;
 };
 
@@ -510,7 +511,7 @@ void ping_stranger(void *context, struct process process, unsigned version);
 /* engine.c */
 /* Answers the call that waits at a reply slot. */
 void engine_answer(struct engine *engine, uint32_t slot, enum answer answer);
-/* The name of a queue in the list of those that have news for sleepers; never 0. */
+/* The name of a queue in the list of those that have events for sleepers; never 0. */
 #define MARK_SPACE_AT 24
 static_assert(LIMIT_QUEUES < 1 << MARK_SPACE_AT, "indices fit");
 static inline uint32_t queue_mark(const struct space *space, uint32_t index)
@@ -524,14 +525,14 @@ static inline struct queue *queue_marked(const struct engine *engine, uint32_t m
 		(mark & ((1 << MARK_SPACE_AT) - 1)) - 1);
 }
 
-/* A queue has been written: there is news, and its sleepers are woken at the end of the turn. Where
- * the kernel does the light side's part of a barrier, sleepers are seen at once, and mostly there
- * are none; else there is one fence for all queues, in engine_ring(). */
+/* A queue has been written: there are events, and its sleepers are woken at the end of the turn.
+ * Where the kernel does the light side's part of a barrier, sleepers are seen at once, and mostly
+ * there are none; else there is one fence for all queues, in engine_ring(). */
 static inline void engine_touch(struct space *space, struct queue *queue)
 {
 	struct engine *engine = space->engine;
 
-	engine->news = true;
+	engine->logged = true;
 	if (barrier_cheap) {
 		barrier_light();
 		if (atomic_load_explicit(&queue->sleepers, memory_order_relaxed) == 0)
@@ -547,7 +548,7 @@ static inline void engine_touch(struct space *space, struct queue *queue)
 /* The same for a counter that has changed. */
 static inline void engine_touch_counter(struct engine *engine, struct event_counter *counter)
 {
-	engine->news = true;
+	engine->logged = true;
 	if (barrier_cheap) {
 		barrier_light();
 		if (!event_counter_wakes(counter))
@@ -573,10 +574,10 @@ static inline struct event_counter *counter_named(const struct segment *segment,
  * raising `sleepers` and looking once more at its queue: one of the two sees the other. */
 void sleepers_wake(struct engine *engine);
 
-/* The news is out. */
+/* Wakes those that sleep for events of this turn. */
 static inline void engine_ring(struct engine *engine)
 {
-	engine->news = false;
+	engine->logged = false;
 	if (engine->touched != 0 || engine->changed)
 		sleepers_wake(engine);
 }

@@ -12,10 +12,10 @@ static __attribute__((noinline)) void entry_tell(
 	const struct attachment *attachment = attachment_of(space, region);
 	const uint32_t portal = segment_entry(space->segment, region_number(space, region))->portal;
 	const struct account account = {.portal = portal};
-	const struct tier_news news = {
+	const struct tier_event_head event = {
 		.kind = kind, .tier = attachment->tier, .user = region->user};
 
-	tier_log(space, region_queue(region), &news, &account);
+	tier_log(space, region_queue(region), &event, &account);
 }
 
 static inline void entry_log(struct space *space, const struct region *region, enum tier_event kind)

@@ -43,7 +43,7 @@
 
 /* --- events and counts */
 
-void tier_log(struct space *space, struct queue *queue, const struct tier_news *news,
+void tier_log(struct space *space, struct queue *queue, const struct tier_event_head *event,
 	const struct account *account)
 {
 	struct logging logging;
@@ -55,11 +55,11 @@ void tier_log(struct space *space, struct queue *queue, const struct tier_news *
 	logging = queue_claim(queue); /* it overwrites: there is a place */
 	counter_add(&segment_counters(space->segment)->events_lost, queue->lost - lost);
 	event_word_write(logging.slot, EVENT_REGION,
-		(uint64_t)news->kind << TIER_KIND_AT | (uint64_t)news->tier << TIER_LIST_AT |
-			(uint64_t)news->verdict << TIER_VERDICT_AT |
+		(uint64_t)event->kind << TIER_KIND_AT | (uint64_t)event->tier << TIER_LIST_AT |
+			(uint64_t)event->verdict << TIER_VERDICT_AT |
 			account->amo << TIER_OPERATION_AT);
-	event_word_write(logging.slot, EVENT_START, news->start);
-	event_word_write(logging.slot, EVENT_USER, news->user);
+	event_word_write(logging.slot, EVENT_START, event->start);
+	event_word_write(logging.slot, EVENT_USER, event->user);
 	event_word_write(logging.slot, EVENT_VALUE, account->value);
 	account_write(logging.slot, account);
 	event_publish(space, queue, &logging, 1);
@@ -380,7 +380,7 @@ static ALWAYS_INLINE void request_end(struct space *space, struct region *region
 {
 	request_count(space, region, attachment, kind, verdict, account);
 	if (tier_wanted(region, kind, verdict)) {
-		const struct tier_news news = {
+		const struct tier_event_head event = {
 			.kind = kind,
 			.verdict = verdict,
 			.tier = attachment->tier,
@@ -388,7 +388,7 @@ static ALWAYS_INLINE void request_end(struct space *space, struct region *region
 			.start = start,
 		};
 
-		tier_log(space, region_queue(region), &news, account);
+		tier_log(space, region_queue(region), &event, account);
 	}
 	entry_settle(space, region);
 }

@@ -33,14 +33,14 @@ struct tier_portal {
 
 /* An event of a region is logged, if it is wanted. user, start: what it says of both; account: the
  * rest. */
-struct tier_news {
+struct tier_event_head {
 	enum tier_event kind;
 	enum tier_verdict verdict;
 	unsigned tier;
 	uint64_t user;
 	uint64_t start;
 };
-void tier_log(struct space *space, struct queue *queue, const struct tier_news *news,
+void tier_log(struct space *space, struct queue *queue, const struct tier_event_head *event,
 	const struct account *account);
 
 static inline bool tier_wanted(

@@ -99,7 +99,7 @@ void triggered_run(struct engine *engine)
 	/* An RMA operation needs memory for it. */
 	while (left > 0 && triggers_are_ready(&engine->triggers) && operation_reserve(engine, 1))
 		left -= triggers_run(&engine->triggers, 1, command_triggered, engine);
-	engine->news = true; /* so that this counts as work */
+	engine->logged = true; /* so that this counts as work */
 	engine->owes |= triggers_are_ready(&engine->triggers);
 }
 

@@ -265,7 +265,7 @@ static void taker_tell(struct space *space, const struct taker *taker, enum tier
 	enum tier_verdict verdict, uint64_t start, unsigned tier, const struct account *account)
 {
 	const struct tier_portal *portal = &space->portals[account->portal];
-	const struct tier_news news = {
+	const struct tier_event_head event = {
 		.kind = kind,
 		.verdict = verdict,
 		.tier = (uint8_t)tier,
@@ -277,7 +277,7 @@ static void taker_tell(struct space *space, const struct taker *taker, enum tier
 		counter_count(space->engine, counter_alive(taker->counted, taker->counter), verdict,
 			taker->flags & ATTACHMENT_BYTES ? account->moved : 1);
 	if (taker->log & (verdict == TIER_OK ? TIER_BIT(kind) : TIER_BIT_FAILED(kind)))
-		tier_log(space, queue_alive(portal->logs, portal->queue), &news, account);
+		tier_log(space, queue_alive(portal->logs, portal->queue), &event, account);
 }
 
 /* U6. Its taker is told of a header with its data, if it wants to know. Returns false if not. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* poll.c - poll sets: which of several completion queues and counters have news. */
+/* poll.c - poll sets: which of several completion queues and counters have events. */
 #include <fi/state.h>
 
 #include <stdlib.h>
@@ -28,7 +28,7 @@ static uint32_t *member_uses(struct fid *fid)
 					  : &object_of(fid, struct counter)->uses;
 }
 
-static bool member_has_news(struct member *member)
+static bool member_has_events(struct member *member)
 {
 	const struct counter *counter;
 	bool changed;
@@ -50,7 +50,7 @@ static int poll_run(struct fid_poll *fid, void **contexts, int count)
 	list_each (struct member, member, &poll->members, link)
 		notice_drive(member_notice(member->fid));
 	list_each (struct member, member, &poll->members, link)
-		if (found < count && member_has_news(member))
+		if (found < count && member_has_events(member))
 			contexts[found++] = member->fid->context;
 	domain_leave(poll->domain);
 	return found;

@@ -135,7 +135,7 @@ enum answer remote_open(struct endpoint *endpoint);
 void remote_close(struct endpoint *endpoint);
 void remote_progress(struct remote *remote);
 /* Is there something for remote_progress()? Without the lock, too. */
-bool remote_has_news(const struct remote *remote);
+bool remote_has_events(const struct remote *remote);
 /* Is remote_progress() to be called soon, whatever happens? */
 bool remote_is_late(const struct remote *remote);
 /* How many operations have not ended. */

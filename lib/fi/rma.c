@@ -476,7 +476,7 @@ static void told_run(struct remote *remote)
 	struct cq *cq = remote->endpoint->rx.cq;
 	struct remote_event event;
 
-	while (queue_has_news(&remote->queues[QUEUE_TOLD])) {
+	while (queue_has_events(&remote->queues[QUEUE_TOLD])) {
 		if (cq && !cq_stretch(cq))
 			return;
 		if (!remote_event_take(remote, QUEUE_TOLD, &event)) {
@@ -505,10 +505,10 @@ void remote_progress(struct remote *remote)
 	visit_leave(&remote->visit);
 }
 
-bool remote_has_news(const struct remote *remote)
+bool remote_has_events(const struct remote *remote)
 {
-	return queue_has_news(&remote->queues[QUEUE_OWN]) ||
-	       queue_has_news(&remote->queues[QUEUE_TOLD]);
+	return queue_has_events(&remote->queues[QUEUE_OWN]) ||
+	       queue_has_events(&remote->queues[QUEUE_TOLD]);
 }
 
 bool remote_is_late(const struct remote *remote)

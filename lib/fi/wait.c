@@ -150,7 +150,7 @@ static bool sleep_look(void *context)
 
 	return atomic_load_explicit(&sleep->notice->changes, memory_order_acquire) !=
 		       sleep->changes ||
-	       (sleep->remote && remote_has_news(sleep->remote));
+	       (sleep->remote && remote_has_events(sleep->remote));
 }
 
 /* Does the endpoint need calls soon, whatever happens? */
@@ -225,8 +225,8 @@ int notice_arm(struct notice *notice)
 		messages_lower(binding->endpoint->messages);
 		if (remote)
 			remote_lower(remote);
-		if (messages_has_news(binding->endpoint->messages) ||
-			(remote && remote_has_news(remote)))
+		if (messages_has_events(binding->endpoint->messages) ||
+			(remote && remote_has_events(remote)))
 			return -FI_EAGAIN;
 		if (own != 0 && (time == 0 || own < time))
 			time = own;

@@ -111,7 +111,7 @@ static void entry_open(enum notice notice, void *word, size_t size)
 	must(PtlMEAppend(gasnet.ni, PORTAL_EXIT, &me, PTL_PRIORITY_LIST, NULL, &entry));
 }
 
-/* News go on to the ranks below this one, when the counter reaches a number. */
+/* A notice goes on to the ranks below this one, when the counter reaches a number. */
 static void pass_on(enum notice notice, const volatile void *word, size_t size,
 	ptl_handle_ct_t counter, uint64_t number)
 {

@@ -80,7 +80,7 @@ static void wake_up_pass_on(const struct waiting *waiting)
 		struct queue *queue = waiting->queues[i].queue;
 
 		if (atomic_load_explicit(&queue->sleepers, memory_order_relaxed) != 0 &&
-			queue_has_news(&waiting->queues[i]))
+			queue_has_events(&waiting->queues[i]))
 			queue_wake(queue, 1);
 	}
 }
@@ -229,7 +229,7 @@ static void watch_lower(const struct queue_view *view, const struct segment *seg
 	atomic_store_explicit(&queue->watch, WATCH_ARMED, memory_order_release);
 	/* pairs with the poll core's, between publishing an event and looking at sleepers */
 	barrier_heavy();
-	if (queue_has_news(view) || segment_is_closed(segment))
+	if (queue_has_events(view) || segment_is_closed(segment))
 		queue_raise(queue);
 }
 

@@ -92,9 +92,9 @@ void blocks_renew(struct messages *messages)
 	}
 }
 
-void block_heard(struct messages *messages, struct block *block, const struct news *news)
+void block_heard(struct messages *messages, struct block *block, const struct message_event *event)
 {
-	if (news->event == TIER_UNLINK) {
+	if (event->kind == TIER_UNLINK) {
 		messages->linked[block->class]--;
 	} else {
 		block->next = messages->spare;

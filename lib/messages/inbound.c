@@ -73,7 +73,7 @@ static void receive_catch_up(struct messages *messages)
 {
 	struct command command = {.kind = COMMAND_RANK_ENDED};
 
-	if (messages_has_news(messages))
+	if (messages_has_events(messages))
 		events_run(messages);
 	if (!messages->waits_post || !receive_may_match(messages))
 		return;
@@ -303,30 +303,31 @@ static void receive_go_on(
 		fetch_post(messages, message, here ? 0 : message->length);
 }
 
-void receive_kept(struct messages *messages, struct transfer *message, const struct news *news)
+void receive_kept(
+	struct messages *messages, struct transfer *message, const struct message_event *event)
 {
-	const struct outcome outcome = {.peer = news->peer,
-		.bits = news->bits,
-		.value = news->value,
-		.requested = news->requested,
-		.offset = news->offset};
-	const bool here = news->moved == news->requested;
+	const struct outcome outcome = {.peer = event->peer,
+		.bits = event->bits,
+		.value = event->value,
+		.requested = event->requested,
+		.offset = event->offset};
+	const bool here = event->moved == event->requested;
 
 	receive_matched(messages, message, &outcome);
-	if (here && news->verdict == TIER_OK && message->vector)
+	if (here && event->verdict == TIER_OK && message->vector)
 		(void)map_vector_copy_in(
-			message->vector, 0, (const void *)(uintptr_t)news->start, message->length);
-	else if (here && news->verdict == TIER_OK && message->length > 0)
-		memcpy(message->buffer, (const void *)(uintptr_t)news->start, message->length);
-	receive_go_on(messages, message, news->verdict, here);
+			message->vector, 0, (const void *)(uintptr_t)event->start, message->length);
+	else if (here && event->verdict == TIER_OK && message->length > 0)
+		memcpy(message->buffer, (const void *)(uintptr_t)event->start, message->length);
+	receive_go_on(messages, message, event->verdict, here);
 }
 
 void receive_unexpected(struct messages *messages, struct transfer *message,
 	const struct unexpected *unexpected, enum tier_verdict verdict)
 {
 	const struct transfer *kept = &unexpected->transfer;
-	const struct news news = {
-		.event = TIER_PUT_KEPT,
+	const struct message_event event = {
+		.kind = TIER_PUT_KEPT,
 		.verdict = (uint8_t)verdict,
 		.peer = kept->peer,
 		.start = (uintptr_t)unexpected->data,
@@ -338,7 +339,7 @@ void receive_unexpected(struct messages *messages, struct transfer *message,
 	};
 
 	messages->posted++;
-	receive_kept(messages, message, &news);
+	receive_kept(messages, message, &event);
 }
 
 void receive_placed(struct messages *messages, struct transfer *message)
@@ -359,14 +360,15 @@ void receive_placed(struct messages *messages, struct transfer *message)
 		receive_fail(messages, message, outcome->verdict);
 }
 
-void receive_fetched(struct messages *messages, struct transfer *message, const struct news *news)
+void receive_fetched(
+	struct messages *messages, struct transfer *message, const struct message_event *event)
 {
 	uint64_t wanted = message->kept ? message->length : 0;
 
 	messages->peers[message->peer].fetches--;
-	if (news->verdict != TIER_OK) {
-		receive_fail(messages, message, news->verdict);
-	} else if (news->moved != wanted) {
+	if (event->verdict != TIER_OK) {
+		receive_fail(messages, message, event->verdict);
+	} else if (event->moved != wanted) {
 		message->length = 0;
 		receive_finish(messages, message, TRANSFER_WITHDRAWN);
 	} else {
@@ -464,7 +466,7 @@ bool messages_claim(struct messages *messages, uint64_t bits, uint64_t ignore, b
 	return true;
 }
 
-bool messages_has_news(const struct messages *messages)
+bool messages_has_events(const struct messages *messages)
 {
-	return queue_has_news(&messages->queue);
+	return queue_has_events(&messages->queue);
 }

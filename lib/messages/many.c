@@ -64,13 +64,14 @@ static struct transfer part_make(const struct transfer *receive, uint64_t place,
 		.length = room};
 }
 
-static void part_match(struct messages *messages, struct transfer *part, const struct news *news)
+static void part_match(
+	struct messages *messages, struct transfer *part, const struct message_event *event)
 {
-	const struct outcome outcome = {.peer = news->peer,
-		.bits = news->bits,
-		.value = news->value,
-		.requested = news->requested,
-		.offset = news->offset};
+	const struct outcome outcome = {.peer = event->peer,
+		.bits = event->bits,
+		.value = event->value,
+		.requested = event->requested,
+		.offset = event->offset};
 
 	receive_matched(messages, part, &outcome);
 }
@@ -88,39 +89,40 @@ static void part_tell(struct messages *messages, struct transfer *receive, struc
 
 /* The poll core has placed one. */
 static void part_placed(
-	struct messages *messages, struct transfer *receive, const struct news *news)
+	struct messages *messages, struct transfer *receive, const struct message_event *event)
 {
-	struct transfer part = part_make(receive, news->start, news->moved);
+	struct transfer part = part_make(receive, event->start, event->moved);
 
-	part_match(messages, &part, news);
+	part_match(messages, &part, event);
 	if (VALUE_IS_UNANSWERED(part.value))
 		credit_count(messages, part.peer);
-	part_tell(messages, receive, &part, news->verdict);
+	part_tell(messages, receive, &part, event->verdict);
 }
 
 /* One had been kept, and there is no memory to fetch with: without data that is here it is cut, and
  * its sender hears of it as if there had been no room. */
 static void part_cut(struct messages *messages, struct transfer *receive, struct transfer *part,
-	const struct news *news)
+	const struct message_event *event)
 {
-	const bool here = news->moved == news->requested;
+	const bool here = event->moved == event->requested;
 
-	part_match(messages, part, news);
+	part_match(messages, part, event);
 	credit_count(messages, part->peer);
 	if (!here) {
 		part->length = 0;
 		part->result = TRANSFER_CUT;
 	} else if (part->length > 0) {
-		memcpy(part->buffer, (const void *)(uintptr_t)news->start, part->length);
+		memcpy(part->buffer, (const void *)(uintptr_t)event->start, part->length);
 	}
-	if (news->verdict == TIER_OK && (!here || part->value & VALUE_SYNCHRONOUS) &&
+	if (event->verdict == TIER_OK && (!here || part->value & VALUE_SYNCHRONOUS) &&
 		!messages->peers[part->peer].failed)
 		fetch_nothing(messages, part);
-	part_tell(messages, receive, part, news->verdict);
+	part_tell(messages, receive, part, event->verdict);
 }
 
 /* N1. One had been kept. */
-static void part_kept(struct messages *messages, struct transfer *receive, const struct news *news)
+static void part_kept(
+	struct messages *messages, struct transfer *receive, const struct message_event *event)
 {
 	struct many *many = receive->many;
 	const uint64_t left = receive->length - many->used;
@@ -129,9 +131,9 @@ static void part_kept(struct messages *messages, struct transfer *receive, const
 	struct part *part = malloc(sizeof(*part));
 
 	many->used +=
-		offset_step(many->unit, news->requested < left ? news->requested : left, left);
+		offset_step(many->unit, event->requested < left ? event->requested : left, left);
 	if (!part) {
-		part_cut(messages, receive, &transfer, news);
+		part_cut(messages, receive, &transfer, event);
 		return;
 	}
 	part->transfer = transfer;
@@ -139,7 +141,7 @@ static void part_kept(struct messages *messages, struct transfer *receive, const
 	list_append(&messages->fetched, &part->link);
 	many->fetching++;
 	messages->posted++; /* as receive_finish() takes it */
-	receive_kept(messages, &part->transfer, news);
+	receive_kept(messages, &part->transfer, event);
 }
 
 /* --- ends */
@@ -177,14 +179,15 @@ static void many_end(struct messages *messages, struct transfer *receive)
 	many_settle(messages, receive);
 }
 
-void many_heard(struct messages *messages, struct transfer *receive, const struct news *news)
+void many_heard(
+	struct messages *messages, struct transfer *receive, const struct message_event *event)
 {
-	if (news->event == TIER_UNLINK)
+	if (event->kind == TIER_UNLINK)
 		many_end(messages, receive);
-	else if (news->event == TIER_PUT_KEPT)
-		part_kept(messages, receive, news);
+	else if (event->kind == TIER_PUT_KEPT)
+		part_kept(messages, receive, event);
 	else
-		part_placed(messages, receive, news);
+		part_placed(messages, receive, event);
 }
 
 void many_cancel(struct messages *messages, struct transfer *receive)

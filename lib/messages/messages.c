@@ -265,7 +265,8 @@ void credit_count(struct messages *messages, uint32_t index)
 		credit_post(messages, peer);
 }
 
-static void word_sent(struct messages *messages, struct tell *tell, const struct news *news)
+static void word_sent(
+	struct messages *messages, struct tell *tell, const struct message_event *event)
 {
 	struct peer *peer;
 
@@ -277,14 +278,14 @@ static void word_sent(struct messages *messages, struct tell *tell, const struct
 	if (peer->failed)
 		return;
 	if (tell == &peer->alive) {
-		if (news->verdict != TIER_OK && news->verdict != TIER_REFUSED)
-			peer_lose(messages, tell->peer, news->verdict);
+		if (event->verdict != TIER_OK && event->verdict != TIER_REFUSED)
+			peer_lose(messages, tell->peer, event->verdict);
 		return;
 	}
-	if (news->verdict == TIER_REFUSED || tell->again)
+	if (event->verdict == TIER_REFUSED || tell->again)
 		credit_post(messages, peer);
-	else if (news->verdict != TIER_OK)
-		peer_lose(messages, tell->peer, news->verdict);
+	else if (event->verdict != TIER_OK)
+		peer_lose(messages, tell->peer, event->verdict);
 }
 
 /* M12. Little credit has been used up, so a message wants an answer, which may bring more. */
@@ -300,13 +301,13 @@ static void credit_heard(struct peer *peer)
 }
 
 /* What a word says of credit, the poll core has heard (engine/credit.h). */
-static void word_heard(struct messages *messages, const struct news *news)
+static void word_heard(struct messages *messages, const struct message_event *event)
 {
-	if (word_kind(news->value) == WORD_CREDIT)
-		credit_heard(&messages->peers[news->peer]);
-	else if (word_kind(news->value) == WORD_USER && messages->options.told)
+	if (word_kind(event->value) == WORD_CREDIT)
+		credit_heard(&messages->peers[event->peer]);
+	else if (word_kind(event->value) == WORD_USER && messages->options.told)
 		messages->options.told(
-			messages->options.owner, news->peer, word_number(news->value));
+			messages->options.owner, event->peer, word_number(event->value));
 }
 
 void messages_ask(struct messages *messages, uint32_t index)
@@ -364,52 +365,53 @@ void messages_finish(
 
 /* --- events */
 
-static void news_copy(const struct event_slot *slot, uint32_t attributes, uint32_t second, void *to)
+static void event_copy(
+	const struct event_slot *slot, uint32_t attributes, uint32_t second, void *to)
 {
-	struct news *news = to;
+	struct message_event *event = to;
 	uint64_t word;
 
 	(void)attributes;
 	(void)second;
 #define WORD(name) atomic_load_explicit(&slot->words[name], memory_order_relaxed)
 	word = WORD(EVENT_REGION);
-	news->event = TIER_FIELD(word, TIER_KIND_AT);
-	news->tier = TIER_FIELD(word, TIER_LIST_AT);
-	news->verdict = TIER_FIELD(word, TIER_VERDICT_AT);
-	news->peer = (uint32_t)WORD(EVENT_INITIATOR);
-	news->from =
-		(struct process){.nid = news->peer, .pid = (uint32_t)(WORD(EVENT_INITIATOR) >> 32)};
-	news->user = WORD(EVENT_USER);
-	news->start = WORD(EVENT_START);
-	news->value = WORD(EVENT_VALUE);
-	news->bits = WORD(EVENT_MATCH_BITS);
-	news->requested = WORD(EVENT_REQUESTED);
-	news->moved = WORD(EVENT_MOVED);
-	news->offset = WORD(EVENT_OFFSET);
+	event->kind = TIER_FIELD(word, TIER_KIND_AT);
+	event->tier = TIER_FIELD(word, TIER_LIST_AT);
+	event->verdict = TIER_FIELD(word, TIER_VERDICT_AT);
+	event->peer = (uint32_t)WORD(EVENT_INITIATOR);
+	event->from = (struct process){
+		.nid = event->peer, .pid = (uint32_t)(WORD(EVENT_INITIATOR) >> 32)};
+	event->user = WORD(EVENT_USER);
+	event->start = WORD(EVENT_START);
+	event->value = WORD(EVENT_VALUE);
+	event->bits = WORD(EVENT_MATCH_BITS);
+	event->requested = WORD(EVENT_REQUESTED);
+	event->moved = WORD(EVENT_MOVED);
+	event->offset = WORD(EVENT_OFFSET);
 #undef WORD
 }
 
 /* M12. A process refuses what is sent to it under this name. */
-static void refusal_heard(struct messages *messages, const struct news *news)
+static void refusal_heard(struct messages *messages, const struct message_event *event)
 {
 	const struct process *map =
 		messages->options.peers ? messages->options.peers : messages->map;
 	uint32_t count = messages->options.peers ? messages->options.count : messages->known;
 
 	for (uint32_t i = 0; i < count; i++)
-		if (map[i].nid == news->from.nid && map[i].pid == news->from.pid &&
-			messages->peers[i].joined && messages->peers[i].self == news->value) {
-			peer_lose(messages, i, news->verdict);
+		if (map[i].nid == event->from.nid && map[i].pid == event->from.pid &&
+			messages->peers[i].joined && messages->peers[i].self == event->value) {
+			peer_lose(messages, i, event->verdict);
 			return;
 		}
 }
 
-static void greeting_heard(struct messages *messages, const struct news *news)
+static void greeting_heard(struct messages *messages, const struct message_event *event)
 {
 	const struct greeting greeting = {
-		.kind = ITEM_GREETED, .words = {news->bits, news->value, news->offset}};
+		.kind = ITEM_GREETED, .words = {event->bits, event->value, event->offset}};
 
-	if (!messages->options.greeted(messages->options.owner, news->from, &greeting))
+	if (!messages->options.greeted(messages->options.owner, event->from, &greeting))
 		counter_add(&segment_counters(messages->visit.segment)->greetings_dropped, 1);
 }
 
@@ -421,81 +423,81 @@ static void portal_enable(struct messages *messages, unsigned portal)
 	(void)visit_call(&messages->visit, &command, NULL, NULL);
 }
 
-static void news_handle(struct messages *messages, const struct news *news)
+static void event_handle(struct messages *messages, const struct message_event *event)
 {
-	void *item = (void *)(uintptr_t)news->user;
+	void *item = (void *)(uintptr_t)event->user;
 
-	if (news->event == TIER_DISABLED) {
+	if (event->kind == TIER_DISABLED) {
 		messages->disabled = true;
 		return;
 	}
 	if (!item) {
-		if (news->event == TIER_ACK)
-			refusal_heard(messages, news);
+		if (event->kind == TIER_ACK)
+			refusal_heard(messages, event);
 		return;
 	}
-	messages->told_of += news->event == TIER_PUT || news->event == TIER_PUT_KEPT;
+	messages->told_of += event->kind == TIER_PUT || event->kind == TIER_PUT_KEPT;
 	switch (*(const uint8_t *)item) {
 	case ITEM_SEND:
-		send_fetched(messages, item, news);
+		send_fetched(messages, item, event);
 		break;
 	case ITEM_RECEIVE:
-		receive_fetched(messages, item, news);
+		receive_fetched(messages, item, event);
 		break;
 	case ITEM_UNEXPECTED:
-		shown_heard(messages, item, news);
+		shown_heard(messages, item, event);
 		break;
 	case ITEM_TAKEN:
-		taken_heard(messages, item, news);
+		taken_heard(messages, item, event);
 		break;
 	case ITEM_MANY:
-		many_heard(messages, item, news);
+		many_heard(messages, item, event);
 		break;
 	case ITEM_PART:
-		receive_fetched(messages, item, news);
+		receive_fetched(messages, item, event);
 		break;
 	case ITEM_CHUNK:
-		chunk_fetched(messages, item, news);
+		chunk_fetched(messages, item, event);
 		break;
 	case ITEM_BLOCK:
-		block_heard(messages, item, news);
+		block_heard(messages, item, event);
 		break;
 	case ITEM_TELL:
-		word_sent(messages, item, news);
+		word_sent(messages, item, event);
 		break;
 	case ITEM_TOLD:
-		word_heard(messages, news);
+		word_heard(messages, event);
 		break;
 	case ITEM_GREETING:
 		messages->pending--;
 		messages->options.answered(messages->options.owner, item,
-			news->verdict == TIER_OK              ? GREETING_TAKEN
-			: news->verdict == TIER_PERMISSION    ? GREETING_DENIED
-			: news->verdict == TIER_CLOSED        ? GREETING_CLOSED
-			: news->verdict == TIER_UNDELIVERABLE ? GREETING_LOST
-							      : GREETING_REFUSED);
+			event->verdict == TIER_OK              ? GREETING_TAKEN
+			: event->verdict == TIER_PERMISSION    ? GREETING_DENIED
+			: event->verdict == TIER_CLOSED        ? GREETING_CLOSED
+			: event->verdict == TIER_UNDELIVERABLE ? GREETING_LOST
+							       : GREETING_REFUSED);
 		break;
 	case ITEM_GREETED:
-		greeting_heard(messages, news);
+		greeting_heard(messages, event);
 		break;
 	default: {
 		struct probe *probe = item;
 
 		probe->found = true;
-		probe->what = (struct message_found){news->peer, news->bits, news->requested,
-			news->offset, (news->value & VALUE_MARKED) != 0};
+		probe->what = (struct message_found){event->peer, event->bits, event->requested,
+			event->offset, (event->value & VALUE_MARKED) != 0};
 	}
 	}
 }
 
 /* Reads the data of an event, which are the poll core's again before the program says that it has
  * taken the message (engine/unexpected.h, U6). */
-static void event_data_read(struct news *news, uint8_t *data)
+static void event_data_read(struct message_event *event, uint8_t *data)
 {
-	struct event_data *lent = (struct event_data *)(uintptr_t)news->start;
+	struct event_data *lent = (struct event_data *)(uintptr_t)event->start;
 
-	memcpy(data, lent->data, news->moved);
-	news->start = (uintptr_t)data;
+	memcpy(data, lent->data, event->moved);
+	event->start = (uintptr_t)data;
 	atomic_store_explicit(&lent->read, true, memory_order_release);
 }
 
@@ -535,10 +537,10 @@ unsigned events_run(struct messages *messages)
 {
 	uint8_t data[COPIED_MAX];
 	unsigned count = 0;
-	struct news news;
+	struct message_event event;
 
 	for (;;) {
-		enum queue_answer answer = queue_take_oldest(&messages->queue, news_copy, &news);
+		enum queue_answer answer = queue_take_oldest(&messages->queue, event_copy, &event);
 
 		count += outcomes_run(messages);
 		if (answer == QUEUE_EVENT_AFTER_GAP)
@@ -546,9 +548,9 @@ unsigned events_run(struct messages *messages)
 				"has lost events, because its queue was full");
 		else if (answer != QUEUE_EVENT)
 			break;
-		if (news.tier == TIER_DATA)
-			event_data_read(&news, data);
-		news_handle(messages, &news);
+		if (event.tier == TIER_DATA)
+			event_data_read(&event, data);
+		event_handle(messages, &event);
 		count++;
 	}
 	if (messages->disabled) {
@@ -580,7 +582,7 @@ static bool arrivals_look(struct messages *messages)
 
 void messages_hear(struct messages *messages)
 {
-	if (!messages_has_news(messages) || !messages_visit(messages))
+	if (!messages_has_events(messages) || !messages_visit(messages))
 		return;
 	events_run(messages);
 	visit_leave(&messages->visit);
@@ -661,7 +663,7 @@ static bool await_look(void *context)
 {
 	const struct await *await = context;
 
-	return messages_has_news(await->messages) || await->look(await->context);
+	return messages_has_events(await->messages) || await->look(await->context);
 }
 
 void messages_await(struct messages *messages, const struct queue_view *beside, unsigned count,

@@ -401,7 +401,7 @@ bool messages_wait(
 /* Handles the events that are here. Drives no interface, so any thread may call it. */
 void messages_hear(struct messages *messages);
 /* Are there events for messages_progress()? Without the lock, too. */
-bool messages_has_news(const struct messages *messages);
+bool messages_has_events(const struct messages *messages);
 /* Does messages_progress() have to be called soon, whatever happens? A fetch waits for a region. */
 bool messages_is_late(const struct messages *messages);
 /* How many messages a peer has not acknowledged, or not fetched, yet. The end of one that needed no

@@ -418,7 +418,7 @@ static bool send_start(struct messages *messages, struct transfer *message)
 /* M12. A program that only sends makes no call that hears of credit. */
 static void credit_look(struct messages *messages, const struct peer *to)
 {
-	if (credit_is_short(to) && queue_has_news(&messages->queue))
+	if (credit_is_short(to) && queue_has_events(&messages->queue))
 		events_run(messages);
 }
 
@@ -599,30 +599,32 @@ void send_acknowledged(struct messages *messages, struct transfer *message)
 }
 
 static enum transfer_result fetch_result(
-	struct messages *messages, uint32_t peer, const struct news *news)
+	struct messages *messages, uint32_t peer, const struct message_event *event)
 {
-	if (news->verdict == TIER_OK)
+	if (event->verdict == TIER_OK)
 		return TRANSFER_DONE;
-	peer_lose(messages, peer, news->verdict);
+	peer_lose(messages, peer, event->verdict);
 	return TRANSFER_FAILED;
 }
 
-void chunk_fetched(struct messages *messages, struct chunk *chunk, const struct news *news)
+void chunk_fetched(
+	struct messages *messages, struct chunk *chunk, const struct message_event *event)
 {
-	uint64_t index = news->offset / chunk->room;
+	uint64_t index = event->offset / chunk->room;
 	struct slot *slot;
 
 	if (index >= CHUNK_SLOTS || !chunk->slots[index].used)
 		return;
-	if (news->bits & BITS_EARLY && news->verdict == TIER_OK)
+	if (event->bits & BITS_EARLY && event->verdict == TIER_OK)
 		return;
 	slot = &chunk->slots[index];
 	slot->fetched = true;
-	slot_settle(messages, slot, fetch_result(messages, chunk->peer, news));
+	slot_settle(messages, slot, fetch_result(messages, chunk->peer, event));
 }
 
-void send_fetched(struct messages *messages, struct transfer *message, const struct news *news)
+void send_fetched(
+	struct messages *messages, struct transfer *message, const struct message_event *event)
 {
 	message->fetched = true;
-	send_settle(messages, message, fetch_result(messages, message->peer, news));
+	send_settle(messages, message, fetch_result(messages, message->peer, event));
 }

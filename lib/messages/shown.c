@@ -130,48 +130,49 @@ static void show_ready(struct messages *messages)
 }
 
 /* Its header is here, and its data unless its sender has that. */
-static void show_begin(struct messages *messages, const struct news *news)
+static void show_begin(struct messages *messages, const struct message_event *event)
 {
 	struct unexpected *showing = messages->showing;
 	struct transfer *message = &showing->transfer;
 
-	message->peer = news->peer;
-	messages->peers[news->peer].carried = true;
-	message->bits = news->bits;
-	message->value = news->value;
-	message->data = news->offset;
-	message->marked = (news->value & VALUE_MARKED) != 0;
-	message->whole = news->requested;
-	if (news->verdict != TIER_OK) {
+	message->peer = event->peer;
+	messages->peers[event->peer].carried = true;
+	message->bits = event->bits;
+	message->value = event->value;
+	message->data = event->offset;
+	message->marked = (event->value & VALUE_MARKED) != 0;
+	message->whole = event->requested;
+	if (event->verdict != TIER_OK) {
 		credit_count(messages, message->peer);
-		peer_lose(messages, message->peer, news->verdict);
+		peer_lose(messages, message->peer, event->verdict);
 		show_drop(messages);
 		return;
 	}
-	showing->moved = news->moved;
-	if (news->moved > 0)
-		memcpy(showing->data, (const void *)(uintptr_t)news->start, news->moved);
-	if (news->moved == news->requested || news->requested > showing->least) {
+	showing->moved = event->moved;
+	if (event->moved > 0)
+		memcpy(showing->data, (const void *)(uintptr_t)event->start, event->moved);
+	if (event->moved == event->requested || event->requested > showing->least) {
 		show_ready(messages);
 		return;
 	}
 	messages->show = SHOW_FETCHED;
 	message->kept = true;
 	message->buffer = showing->data;
-	message->length = news->requested;
+	message->length = event->requested;
 	messages->posted++;
 	fetch_post(messages, message, message->length);
 }
 
-void shown_heard(struct messages *messages, struct transfer *message, const struct news *news)
+void shown_heard(
+	struct messages *messages, struct transfer *message, const struct message_event *event)
 {
-	if (news->event == TIER_SEARCH) {
+	if (event->kind == TIER_SEARCH) {
 		messages->unseen = false;
 		show_drop(messages);
-	} else if (news->event == TIER_PUT_KEPT) {
-		show_begin(messages, news);
+	} else if (event->kind == TIER_PUT_KEPT) {
+		show_begin(messages, event);
 	} else {
-		receive_fetched(messages, message, news);
+		receive_fetched(messages, message, event);
 	}
 }
 

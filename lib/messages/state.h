@@ -133,8 +133,8 @@ struct part {
 };
 
 /* What an event says. */
-struct news {
-	uint8_t event, tier, verdict;
+struct message_event {
+	uint8_t kind, tier, verdict;
 	uint32_t peer;
 	struct process from; /* without a rank */
 	uint64_t user, start, value, bits, requested, moved, offset;
@@ -303,7 +303,7 @@ void blocks_close(struct messages *messages);
  * long the program makes no call, so its senders go on. Memory of a block is used as it fills. */
 void blocks_renew(struct messages *messages);
 /* An event of a block's entry. */
-void block_heard(struct messages *messages, struct block *block, const struct news *news);
+void block_heard(struct messages *messages, struct block *block, const struct message_event *event);
 
 /* peers.c */
 /* The peers, as the poll core is to know them; names: theirs follow. */
@@ -337,8 +337,10 @@ uint64_t letters_under_way(const struct messages *messages);
 bool send_abandon(struct messages *messages, struct transfer *message);
 void slot_acknowledged(struct messages *messages, struct slot *slot);
 void send_acknowledged(struct messages *messages, struct transfer *message);
-void chunk_fetched(struct messages *messages, struct chunk *chunk, const struct news *news);
-void send_fetched(struct messages *messages, struct transfer *message, const struct news *news);
+void chunk_fetched(
+	struct messages *messages, struct chunk *chunk, const struct message_event *event);
+void send_fetched(
+	struct messages *messages, struct transfer *message, const struct message_event *event);
 
 /* shown.c */
 /* A receive begins, behind those that are parked. */
@@ -346,10 +348,12 @@ void shown_begin(struct messages *messages, struct transfer *receive);
 /* Returns true if a receive has got a message, or waits for one that is on its way. */
 bool shown_meet(struct messages *messages, struct transfer *receive);
 void parked_resume(struct messages *messages);
-void shown_heard(struct messages *messages, struct transfer *message, const struct news *news);
+void shown_heard(
+	struct messages *messages, struct transfer *message, const struct message_event *event);
 void shown_done(struct messages *messages, struct transfer *message);
 /* The same of a message that was taken. */
-void taken_heard(struct messages *messages, struct transfer *message, const struct news *news);
+void taken_heard(
+	struct messages *messages, struct transfer *message, const struct message_event *event);
 void taken_done(struct messages *messages, struct transfer *message);
 /* A receive is given up. Returns true if its message had been kept, and is on its way here: it is
  * discarded when it has come. */
@@ -370,7 +374,8 @@ bool shown_ended(const struct messages *messages, uint32_t peer);
 
 /* many.c */
 bool many_post(struct messages *messages, struct transfer *receive);
-void many_heard(struct messages *messages, struct transfer *receive, const struct news *news);
+void many_heard(
+	struct messages *messages, struct transfer *receive, const struct message_event *event);
 void part_done(struct messages *messages, struct transfer *part);
 void many_cancel(struct messages *messages, struct transfer *receive);
 /* Those that were cancelled end, when all of their events have been handled. */
@@ -394,10 +399,12 @@ void fetch_post(struct messages *messages, struct transfer *message, uint64_t le
 void receives_resume(struct messages *messages);
 void fetches_resume(struct messages *messages);
 void receive_placed(struct messages *messages, struct transfer *message);
-void receive_kept(struct messages *messages, struct transfer *message, const struct news *news);
+void receive_kept(
+	struct messages *messages, struct transfer *message, const struct message_event *event);
 /* A receive gets a message that was shown or taken, as if the poll core had given it. */
 void receive_unexpected(struct messages *messages, struct transfer *message,
 	const struct unexpected *unexpected, enum tier_verdict verdict);
-void receive_fetched(struct messages *messages, struct transfer *message, const struct news *news);
+void receive_fetched(
+	struct messages *messages, struct transfer *message, const struct message_event *event);
 
 #endif

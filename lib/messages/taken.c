@@ -55,24 +55,25 @@ static void taken_settle(struct messages *messages, struct unexpected *taken)
 		taken_end(messages, taken);
 }
 
-void taken_heard(struct messages *messages, struct transfer *message, const struct news *news)
+void taken_heard(
+	struct messages *messages, struct transfer *message, const struct message_event *event)
 {
 	struct unexpected *taken = (struct unexpected *)(void *)message;
 
-	if (news->event != TIER_PUT_KEPT) {
-		receive_fetched(messages, message, news);
+	if (event->kind != TIER_PUT_KEPT) {
+		receive_fetched(messages, message, event);
 		return;
 	}
-	message->value = news->value;
-	message->bits = news->bits;
-	message->whole = news->requested;
-	if (news->verdict != TIER_OK) {
+	message->value = event->value;
+	message->bits = event->bits;
+	message->whole = event->requested;
+	if (event->verdict != TIER_OK) {
 		message->result = TRANSFER_FAILED;
-		peer_lose(messages, message->peer, news->verdict);
+		peer_lose(messages, message->peer, event->verdict);
 	} else {
-		taken->moved = news->moved;
-		if (news->moved > 0 && !taken->unwanted)
-			memcpy(taken->data, (const void *)(uintptr_t)news->start, news->moved);
+		taken->moved = event->moved;
+		if (event->moved > 0 && !taken->unwanted)
+			memcpy(taken->data, (const void *)(uintptr_t)event->start, event->moved);
 	}
 	taken->whole = true;
 	taken_settle(messages, taken);

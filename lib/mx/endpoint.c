@@ -52,9 +52,9 @@ bool endpoint_raise_closed(
 
 void endpoint_unlock(struct mx_endpoint *endpoint)
 {
-	bool rouse = endpoint->news && endpoint->blocked != 0;
+	bool rouse = endpoint->wake && endpoint->blocked != 0;
 
-	endpoint->news = false;
+	endpoint->wake = false;
 	if (rouse)
 		atomic_fetch_add(&endpoint->changes, 1);
 	lock_give(&endpoint->lock);
@@ -189,7 +189,7 @@ mx_return_t mx_wakeup(mx_endpoint_t endpoint)
 	if (!endpoint_enter(endpoint, "mx_wakeup", &code))
 		return code;
 	endpoint->wakeups++;
-	endpoint->news = true;
+	endpoint->wake = true;
 	endpoint_leave(endpoint);
 	return MX_SUCCESS;
 }
@@ -255,7 +255,7 @@ static bool tables_make(struct mx_endpoint *endpoint, const struct wish *wish)
 	endpoint->visitations_end = &endpoint->visitations;
 	endpoint->filter = wish->filter;
 	endpoint->handler = wish->handler;
-	endpoint->closing = endpoint->news = false;
+	endpoint->closing = endpoint->wake = false;
 	endpoint->unexpected = NULL;
 	endpoint->halted = false;
 	return true;
@@ -531,7 +531,7 @@ mx_return_t mx_close_endpoint(mx_endpoint_t endpoint)
 	if (handler_is_here(endpoint))
 		return endpoint_fail(endpoint, MX_CLOSE_IN_HANDLER, "mx_close_endpoint",
 			"the unexpected handler calls it; call it when the handler has returned");
-	endpoint->closing = endpoint->news = true;
+	endpoint->closing = endpoint->wake = true;
 	atomic_store(&endpoint->open, false);
 	endpoint_unlock(endpoint);
 	cancel = cancel_hold();

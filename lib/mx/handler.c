@@ -74,7 +74,7 @@ mx_return_t mx_register_unexp_handler(
 	handler_await(endpoint);
 	endpoint->unexpected = handler;
 	endpoint->unexpected_context = context;
-	endpoint->news = true; /* threads that block look for messages from now on */
+	endpoint->wake = true; /* threads that block look for messages from now on */
 	endpoint_leave(endpoint);
 	return MX_SUCCESS;
 }
@@ -106,7 +106,7 @@ static mx_return_t progression_set(struct mx_endpoint *endpoint, bool halted, co
 	if (!endpoint_enter(endpoint, name, &code))
 		return code;
 	endpoint->halted = halted;
-	endpoint->news = true;
+	endpoint->wake = true;
 	handler_await(endpoint);
 	endpoint_leave(endpoint);
 	return MX_SUCCESS;

@@ -53,7 +53,7 @@ void request_complete(struct request *request, mx_status_code_t code)
 		request->status.msg_length = length_told(request->transfer.whole);
 		request->status.xfer_length = (uint32_t)request->transfer.length;
 	}
-	endpoint->news = true;
+	endpoint->wake = true;
 	if (request->owned)
 		return;
 	if (request->forgotten) {

@@ -162,7 +162,7 @@ struct mx_endpoint {
 	bool crowded;     /* there were several at a time, and have not all left */
 	uint32_t wakeups; /* ever */
 	uint32_t looks;   /* since a thread blocked, see peers_ask() */
-	bool news;        /* a request has ended that nobody was told of */
+	bool wake;        /* threads that block have a reason to look: a request has ended */
 	bool closing;
 	bool taken;     /* the slot is an endpoint's; under the lock of opening and closing */
 	uint64_t asked; /* when peers were asked for a sign of life last, ns */
@@ -215,17 +215,17 @@ static inline bool endpoint_enter(
 
 /* The same for a call that blocks, which is none for the handler. */
 bool endpoint_enter_blocking(struct mx_endpoint *endpoint, const char *function, mx_return_t *code);
-/* Lets go of the lock, and wakes threads that block if there is news for them. */
+/* Lets go of the lock, and wakes threads that block if they have a reason to look. */
 void endpoint_unlock(struct mx_endpoint *endpoint);
 /* Wakes threads that block. The lock is let go meanwhile. */
 void endpoint_rouse(struct mx_endpoint *endpoint);
-/* A call ends. Wakes threads that block if there is news for them. */
+/* A call ends. Wakes threads that block if they have a reason to look. */
 static inline void endpoint_leave(struct mx_endpoint *endpoint)
 {
 	/* What is roused must be there until then. */
-	if (endpoint->news && endpoint->blocked != 0)
+	if (endpoint->wake && endpoint->blocked != 0)
 		endpoint_rouse(endpoint);
-	endpoint->news = false;
+	endpoint->wake = false;
 	endpoint->inside--;
 	lock_give(&endpoint->lock);
 }

@@ -750,7 +750,7 @@ static void a_set_tells_as_many_as_are_asked_for(void **state)
 	assert_ok(fi_close(&set->fid));
 }
 
-static void a_set_tells_which_has_news(void **state)
+static void a_set_tells_which_has_events(void **state)
 {
 	const time_t end = time(NULL) + HANG;
 	struct fi_poll_attr attr = {0};
@@ -821,7 +821,7 @@ int main(void)
 		TEST(a_thread_waits_for_an_event),
 		TEST(a_bad_call_of_a_set_is_refused),
 		TEST(a_set_tells_as_many_as_are_asked_for),
-		TEST(a_set_tells_which_has_news),
+		TEST(a_set_tells_which_has_events),
 	};
 
 	/* Whoever inspects a process opens a descriptor in it, and some tests count those. */

@@ -297,7 +297,7 @@ static ssize_t message_make(struct msghdr *to)
 }
 
 /* A datagram of the port's that came back. */
-static ssize_t news_make(struct msghdr *to)
+static ssize_t error_make(struct msghdr *to)
 {
 	struct {
 		struct sock_extended_err error;
@@ -333,7 +333,7 @@ ssize_t __wrap_recvmsg(int fd, struct msghdr *message, int flags);
 ssize_t __wrap_recvmsg(int fd, struct msghdr *message, int flags)
 {
 	(void)fd;
-	return flags & MSG_ERRQUEUE ? news_make(message) : message_make(message);
+	return flags & MSG_ERRQUEUE ? error_make(message) : message_make(message);
 }
 
 int __wrap_recvmmsg(

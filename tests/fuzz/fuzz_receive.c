@@ -59,7 +59,7 @@ static void space_end(struct world *world)
 	const uint64_t counters[] = {world->sent, world->replied};
 	struct segment *segment = world->space->segment;
 
-	world_news_drain(world);
+	world_tier_events_drain(world);
 	/* F6 */
 	for (unsigned i = 0; i < 2; i++) {
 		struct event_count count = rig_counted(world->space, counters[i]);

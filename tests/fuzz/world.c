@@ -138,13 +138,13 @@ static bool world_link(struct port *port)
 const struct port_operations world_operations = {
 	.receive = world_receive, .transmit = world_transmit, .link = world_link};
 
-void world_news_drain(struct world *world)
+void world_tier_events_drain(struct world *world)
 {
-	struct rig_news news;
+	struct rig_tier_event event;
 
-	while (rig_take_news(world->space, world->tier_queue, &news) != QUEUE_EMPTY)
-		fuzz_assert(news.kind < TIER_EVENTS && news.verdict <= TIER_FAULT &&
-			    news.tier < TIERS && news.portal < 2);
+	while (rig_take_tier(world->space, world->tier_queue, &event) != QUEUE_EMPTY)
+		fuzz_assert(event.kind < TIER_EVENTS && event.verdict <= TIER_FAULT &&
+			    event.tier < TIERS && event.portal < 2);
 }
 
 void world_events_drain(struct world *world)
@@ -159,7 +159,7 @@ void world_events_drain(struct world *world)
 	}
 	fuzz_assert(answer == QUEUE_EMPTY); /* it is large enough: none was lost */
 	if (world->space)
-		world_news_drain(world);
+		world_tier_events_drain(world);
 }
 
 /* Fellows answer questions, but for those that are mute. */

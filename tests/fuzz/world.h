@@ -94,7 +94,7 @@ extern struct rte_mempool *pool;
 /* --- world.c */
 
 /* Takes the events of the space with tiers, and checks their fields. */
-void world_news_drain(struct world *world);
+void world_tier_events_drain(struct world *world);
 /* Counts the events of Portals 3. */
 void world_events_drain(struct world *world);
 /* Turns of the engine, after each of which fellows answer its questions. */

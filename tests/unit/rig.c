@@ -683,16 +683,17 @@ uint64_t rig_describe(struct rig *rig, const struct rig_tier *tier)
 	return handle_make(HANDLE_REGION, RIG_INTERFACE + 1, index, bind.object.generation);
 }
 
-static void news_copy(const struct event_slot *slot, uint32_t attributes, uint32_t second, void *to)
+static void tier_event_copy(
+	const struct event_slot *slot, uint32_t attributes, uint32_t second, void *to)
 {
-	struct rig_news *news = to;
+	struct rig_tier_event *event = to;
 	uint64_t words[EVENT_WORDS];
 
 	(void)attributes;
 	assert_int_equal(second, 0);
 	for (unsigned i = 0; i < EVENT_WORDS; i++)
 		words[i] = atomic_load(&slot->words[i]);
-	*news = (struct rig_news){
+	*event = (struct rig_tier_event){
 		.kind = TIER_FIELD(words[EVENT_REGION], TIER_KIND_AT),
 		.verdict = TIER_FIELD(words[EVENT_REGION], TIER_VERDICT_AT),
 		.tier = TIER_FIELD(words[EVENT_REGION], TIER_LIST_AT),
@@ -710,21 +711,21 @@ static void news_copy(const struct event_slot *slot, uint32_t attributes, uint32
 	};
 }
 
-enum queue_answer rig_take_news(struct rig *rig, uint64_t queue, struct rig_news *news)
+enum queue_answer rig_take_tier(struct rig *rig, uint64_t queue, struct rig_tier_event *event)
 {
 	struct queue *object = segment_queue(rig->segment, handle_index(queue));
 	const struct queue_view view = queue_view(rig->segment, object, queue);
 
-	return queue_take_oldest(&view, news_copy, news);
+	return queue_take_oldest(&view, tier_event_copy, event);
 }
 
-struct rig_news rig_news(struct rig *rig, uint64_t queue, unsigned kind)
+struct rig_tier_event rig_tier_event(struct rig *rig, uint64_t queue, unsigned kind)
 {
-	struct rig_news news;
+	struct rig_tier_event event;
 
-	assert_int_equal(rig_take_news(rig, queue, &news), QUEUE_EVENT);
-	assert_int_equal(news.kind, kind);
-	return news;
+	assert_int_equal(rig_take_tier(rig, queue, &event), QUEUE_EVENT);
+	assert_int_equal(event.kind, kind);
+	return event;
 }
 
 enum answer rig_search(struct rig *rig, const struct rig_tier *search, bool remove)

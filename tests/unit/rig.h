@@ -83,13 +83,13 @@ struct rig_tier {
 uint64_t rig_append(struct rig *rig, const struct rig_tier *entry);
 uint64_t rig_describe(struct rig *rig, const struct rig_tier *descriptor);
 /* The next event of such a queue. */
-struct rig_news {
+struct rig_tier_event {
 	unsigned kind, verdict, tier;
 	uint64_t user, start, value, bits, requested, moved, offset;
 	uint32_t nid, pid, uid, portal;
 };
-enum queue_answer rig_take_news(struct rig *rig, uint64_t queue, struct rig_news *news);
-struct rig_news rig_news(struct rig *rig, uint64_t queue, unsigned kind);
+enum queue_answer rig_take_tier(struct rig *rig, uint64_t queue, struct rig_tier_event *event);
+struct rig_tier_event rig_tier_event(struct rig *rig, uint64_t queue, unsigned kind);
 struct rig_rma {
 	struct process to;
 	uint32_t portal, cookie;

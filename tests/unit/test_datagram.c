@@ -144,7 +144,7 @@ static void udp_interrupt__wakes_for_frames_alone(void **state)
 	(void)near->operations->interrupt(near, false);
 }
 
-static void udp_interrupt__asks_for_news_after_a_call_in_vain_alone(void **state)
+static void udp_interrupt__asks_for_errors_after_a_call_in_vain_alone(void **state)
 {
 	struct rte_mbuf *frame;
 
@@ -190,7 +190,7 @@ static void udp_receive__tells_what_was_refused(void **state)
 		port_send(near, frame_make(near, address, 100, 1));
 }
 
-static struct sock_extended_err *news_error(struct msghdr *message)
+static struct sock_extended_err *queued_error(struct msghdr *message)
 {
 	for (struct cmsghdr *one = CMSG_FIRSTHDR(message); one; one = CMSG_NXTHDR(message, one))
 		if (one->cmsg_type == IP_RECVERR)
@@ -202,13 +202,13 @@ static struct sock_extended_err *news_error(struct msghdr *message)
 static void of_a_host(struct msghdr *message, ssize_t *bytes)
 {
 	(void)bytes;
-	news_error(message)->ee_errno = EHOSTUNREACH;
+	queued_error(message)->ee_errno = EHOSTUNREACH;
 }
 
 static void of_this_host(struct msghdr *message, ssize_t *bytes)
 {
 	(void)bytes;
-	news_error(message)->ee_origin = SO_EE_ORIGIN_LOCAL;
+	queued_error(message)->ee_origin = SO_EE_ORIGIN_LOCAL;
 }
 
 static void of_a_short_datagram(struct msghdr *message, ssize_t *bytes)
@@ -287,7 +287,7 @@ int main(void)
 		CASE(udp_receive__takes_a_whole_burst),
 		CASE(udp_receive__tells_marks_of_congestion),
 		CASE(udp_interrupt__wakes_for_frames_alone),
-		CASE(udp_interrupt__asks_for_news_after_a_call_in_vain_alone),
+		CASE(udp_interrupt__asks_for_errors_after_a_call_in_vain_alone),
 		CASE(udp_receive__tells_what_was_refused),
 		CASE(udp_receive__tells_of_no_other_errors),
 		CASE(udp_receive__goes_on_after_refusals),

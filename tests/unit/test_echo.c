@@ -485,7 +485,7 @@ static void claim__of_a_name_that_another_has_is_told_to_both(void **state)
 	network_destroy(network);
 }
 
-static void claim__of_a_name_of_ones_own_is_no_news(void **state)
+static void claim__of_a_name_of_ones_own_is_not_reported(void **state)
 {
 	struct network *network = network_make();
 
@@ -546,7 +546,7 @@ int main(void)
 		cmocka_unit_test(answer__that_nobody_waits_for_is_dropped),
 		cmocka_unit_test(answer__to_a_question_that_went_to_another_is_dropped),
 		cmocka_unit_test(claim__of_a_name_that_another_has_is_told_to_both),
-		cmocka_unit_test(claim__of_a_name_of_ones_own_is_no_news),
+		cmocka_unit_test(claim__of_a_name_of_ones_own_is_not_reported),
 		cmocka_unit_test(claim__of_an_address_that_another_host_has_is_told_to_both),
 	};
 

@@ -25,7 +25,7 @@ static void memory_end(const struct mailbox *mailbox)
 /* A search takes a letter. Returns what it lends. */
 static struct event_data *lend(const struct mailbox *mailbox)
 {
-	struct rig_news news;
+	struct rig_tier_event event;
 
 	rig_search(mailbox->space,
 		&(struct rig_tier){.bits = 5,
@@ -33,10 +33,10 @@ static struct event_data *lend(const struct mailbox *mailbox)
 			.options = REGION_TRUNCATE,
 			.log = ~TIER_BIT(TIER_PUT_KEPT)},
 		true);
-	news = rig_news(mailbox->space, mailbox->queue, TIER_PUT_KEPT);
-	assert_int_equal(news.tier, TIER_DATA);
-	assert_int_equal(news.moved, 8);
-	return (struct event_data *)(uintptr_t)news.start;
+	event = rig_tier_event(mailbox->space, mailbox->queue, TIER_PUT_KEPT);
+	assert_int_equal(event.tier, TIER_DATA);
+	assert_int_equal(event.moved, 8);
+	return (struct event_data *)(uintptr_t)event.start;
 }
 
 /* U6. Their places are free when the program has read them, in the order of the events. */
@@ -218,7 +218,7 @@ static void fetch__goes_on_for_a_receive_that_is_given_up(void **state)
 	char memory[2 * 8], got[8] = "";
 	struct outcome ends[2] = {{0}};
 	struct fake_sent *sent[2];
-	struct rig_news news;
+	struct rig_tier_event event;
 
 	memory_end(mailbox);
 	arrive_from(mailbox, 1, 2);
@@ -228,7 +228,7 @@ static void fetch__goes_on_for_a_receive_that_is_given_up(void **state)
 	assert_int_equal(receive_pass(mailbox, &ends[0], ITEM), ANSWER_GONE);
 	for (unsigned i = 0; i < 2; i++)
 		post(mailbox, &ends[i], got, sizeof(got));
-	while (rig_take_news(mailbox->space, mailbox->queue, &news) != QUEUE_EMPTY)
+	while (rig_take_tier(mailbox->space, mailbox->queue, &event) != QUEUE_EMPTY)
 		;
 	assert_int_equal(withdraw(mailbox, &ends[0]), ANSWER_GONE);
 	assert_int_equal(receive_pass(mailbox, &ends[0], ITEM), ANSWER_OK);
@@ -239,9 +239,9 @@ static void fetch__goes_on_for_a_receive_that_is_given_up(void **state)
 	expect_end(mailbox, &ends[1], 8);
 	memset(got, 0, sizeof(got));
 	fetch_end(mailbox, sent[0], 1, TIER_OK);
-	news = rig_news(mailbox->space, mailbox->queue, TIER_PUT_KEPT);
-	assert_int_equal(news.user, ITEM);
-	assert_int_equal(news.moved, 8);
+	event = rig_tier_event(mailbox->space, mailbox->queue, TIER_PUT_KEPT);
+	assert_int_equal(event.user, ITEM);
+	assert_int_equal(event.moved, 8);
 	assert_null(outcomes(mailbox));
 	assert_int_equal(got[0], 0);
 }
@@ -411,7 +411,7 @@ static void load__that_is_given_up_goes_on_without_data(void **state)
 			.start = memory, .length = sizeof(memory), .queue = mailbox->queue});
 	struct outcome ends[3] = {{0}};
 	struct fake_sent *sent, *again;
-	struct rig_news news;
+	struct rig_tier_event event;
 
 	/* While its request is under way; it is refused. */
 	sent = load_begin(mailbox, descriptor, &ends[0]);
@@ -439,13 +439,13 @@ static void load__that_is_given_up_goes_on_without_data(void **state)
 	}
 	assert_int_equal(pool_taken(&engine->operations), 0);
 	assert_int_equal(memory[0], 0);
-	assert_int_equal(rig_take_news(mailbox->space, mailbox->queue, &news), QUEUE_EMPTY);
+	assert_int_equal(rig_take_tier(mailbox->space, mailbox->queue, &event), QUEUE_EMPTY);
 	/* Its target is gone. */
 	sent = load_begin(mailbox, descriptor, &ends[1]);
 	assert_int_equal(withdraw(mailbox, &ends[1]), ANSWER_OK);
 	fake_finish(sent, TRANSPORT_DEAD);
 	assert_int_equal(pool_taken(&engine->operations), 0);
-	assert_int_equal(rig_take_news(mailbox->space, mailbox->queue, &news), QUEUE_EMPTY);
+	assert_int_equal(rig_take_tier(mailbox->space, mailbox->queue, &event), QUEUE_EMPTY);
 	assert_null(fake_next());
 }
 
@@ -471,7 +471,7 @@ static void load__whose_answer_comes_is_not_given_up(void **state)
 	fake_place(arrival, 0, data, 20);
 	fake_end(arrival, TRANSPORT_OK);
 	assert_memory_equal(memory, data, 20);
-	assert_int_equal(rig_news(mailbox->space, mailbox->queue, TIER_REPLY).moved, 20);
+	assert_int_equal(rig_tier_event(mailbox->space, mailbox->queue, TIER_REPLY).moved, 20);
 }
 
 /* C7. Its sender's transport lives, and answers to nothing. */
@@ -498,8 +498,8 @@ static void load__of_a_rank_that_is_lost_ends_without_an_answer(void **state)
 	assert_int_equal(rig_ask(mailbox->space, &set), ANSWER_OK);
 	pass(mailbox, 2 * SECOND);
 	assert_null(fake_next());
-	assert_int_equal(
-		rig_news(mailbox->space, mailbox->queue, TIER_REPLY).verdict, TIER_UNDELIVERABLE);
+	assert_int_equal(rig_tier_event(mailbox->space, mailbox->queue, TIER_REPLY).verdict,
+		TIER_UNDELIVERABLE);
 	assert_int_equal(pool_taken(&mailbox->target->rig->engine->operations), 0);
 }
 

@@ -142,7 +142,7 @@ static void receives__stand_among_entries(void **state)
 		arrive(&header);
 		assert_memory_equal(got[i], data, 8);
 		if (i == 1)
-			rig_news(mailbox->space, mailbox->queue, TIER_PUT);
+			rig_tier_event(mailbox->space, mailbox->queue, TIER_PUT);
 		else
 			assert_ptr_equal(outcomes(mailbox), &ends[i / 2]);
 	}

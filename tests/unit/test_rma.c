@@ -139,7 +139,7 @@ static void store__says_what_was_asked_and_tells_when_it_was_sent(void **state)
 	assert_ptr_equal(sent->data, caller->memory + 8);
 	rig_no_event(caller->space, caller->queue);
 	fake_finish(sent, TRANSPORT_OK);
-	assert_int_equal(rig_news(caller->space, caller->queue, TIER_SEND).user, 42);
+	assert_int_equal(rig_tier_event(caller->space, caller->queue, TIER_SEND).user, 42);
 	rig_no_event(caller->space, caller->queue);
 	expect_count(caller, 20, 0);
 }
@@ -167,7 +167,7 @@ static void acknowledgement__comes_after_send(void **state)
 {
 	struct caller *caller = *state;
 	struct message_header answer;
-	struct rig_news news;
+	struct rig_tier_event event;
 
 	for (int early = 0; early < 2; early++) {
 		struct fake_sent *sent = begin(caller, MESSAGE_STORE, WANT_EVENT);
@@ -185,13 +185,13 @@ static void acknowledgement__comes_after_send(void **state)
 			fake_finish(sent, TRANSPORT_DEAD);
 		}
 		assert_int_equal(
-			rig_news(caller->space, caller->queue, TIER_SEND).verdict, TIER_OK);
-		news = rig_news(caller->space, caller->queue, TIER_ACK);
-		assert_int_equal(news.verdict, TIER_OK);
-		assert_int_equal(news.user, 42);
-		assert_int_equal(news.moved, 15);
-		assert_int_equal(news.offset, 5);
-		assert_int_equal(news.tier, !early);
+			rig_tier_event(caller->space, caller->queue, TIER_SEND).verdict, TIER_OK);
+		event = rig_tier_event(caller->space, caller->queue, TIER_ACK);
+		assert_int_equal(event.verdict, TIER_OK);
+		assert_int_equal(event.user, 42);
+		assert_int_equal(event.moved, 15);
+		assert_int_equal(event.offset, 5);
+		assert_int_equal(event.tier, !early);
 		expect_count(caller, (uint64_t)(35 * (early + 1)), 0);
 	}
 	arrive(&answer); /* once more */
@@ -220,7 +220,7 @@ static void want__says_what_an_acknowledgement_does(void **state)
 	arrive(&answer);
 	expect_count(caller, 35 + 20 + 1 + 20, 0);
 	for (int i = 0; i < 3; i++)
-		rig_news(caller->space, caller->queue, TIER_SEND);
+		rig_tier_event(caller->space, caller->queue, TIER_SEND);
 	rig_no_event(caller->space, caller->queue);
 }
 
@@ -233,8 +233,9 @@ static void refusal__is_told_by_the_acknowledgement(void **state)
 	answer.detail = TIER_REFUSED;
 	fake_finish(sent, TRANSPORT_OK);
 	arrive(&answer);
-	assert_int_equal(rig_news(caller->space, caller->queue, TIER_SEND).verdict, TIER_OK);
-	assert_int_equal(rig_news(caller->space, caller->queue, TIER_ACK).verdict, TIER_REFUSED);
+	assert_int_equal(rig_tier_event(caller->space, caller->queue, TIER_SEND).verdict, TIER_OK);
+	assert_int_equal(
+		rig_tier_event(caller->space, caller->queue, TIER_ACK).verdict, TIER_REFUSED);
 	expect_count(caller, 20, 1);
 }
 
@@ -245,19 +246,19 @@ static void failure__is_told_once_and_counted_for_both(void **state)
 	struct fake_sent *sent = begin(caller, MESSAGE_STORE, WANT_EVENT);
 
 	fake_finish(sent, TRANSPORT_DEAD);
-	assert_int_equal(
-		rig_news(caller->space, caller->queue, TIER_SEND).verdict, TIER_UNDELIVERABLE);
+	assert_int_equal(rig_tier_event(caller->space, caller->queue, TIER_SEND).verdict,
+		TIER_UNDELIVERABLE);
 	rig_no_event(caller->space, caller->queue);
 	expect_count(caller, 0, 2);
 	caller->descriptor = describe(caller, TIER_BIT(TIER_SEND) | TIER_BIT_FAILED(TIER_SEND));
 	sent = begin(caller, MESSAGE_STORE, WANT_EVENT);
 	fake_finish(sent, TRANSPORT_DEAD);
 	assert_int_equal(
-		rig_news(caller->space, caller->queue, TIER_ACK).verdict, TIER_UNDELIVERABLE);
+		rig_tier_event(caller->space, caller->queue, TIER_ACK).verdict, TIER_UNDELIVERABLE);
 	sent = begin(caller, MESSAGE_STORE, WANT_COUNT);
 	fake_finish(sent, TRANSPORT_DEAD);
-	assert_int_equal(
-		rig_news(caller->space, caller->queue, TIER_SEND).verdict, TIER_UNDELIVERABLE);
+	assert_int_equal(rig_tier_event(caller->space, caller->queue, TIER_SEND).verdict,
+		TIER_UNDELIVERABLE);
 	rig_no_event(caller->space, caller->queue);
 	expect_count(caller, 0, 6);
 }
@@ -294,12 +295,12 @@ static void outcome__is_told_instead_of_an_event(void **state)
 		arrive(&answer);
 		if (early)
 			fake_finish(sent, TRANSPORT_DEAD);
-		assert_true(queue_has_news(&view));
+		assert_true(queue_has_events(&view));
 		assert_int_equal(outcome_next(caller)->verdict, TIER_OK);
 		assert_int_equal(caller->outcome.tier, !early);
 		assert_int_equal(caller->outcome.moved, 15);
 		assert_int_equal(caller->outcome.offset, 5);
-		assert_false(queue_has_news(&view));
+		assert_false(queue_has_events(&view));
 	}
 	sent = begin(caller, MESSAGE_STORE, WANT_OUTCOME);
 	fake_finish(sent, TRANSPORT_DEAD);
@@ -319,24 +320,24 @@ static void refusal__of_a_store_without_an_answer_is_an_event_of_no_user(void **
 	struct caller *caller = *state;
 	struct message_header refusal = {
 		.kind = MESSAGE_STORED, .space = 4, .cookie = 77, .detail = TIER_DROPPED};
-	struct rig_news news;
+	struct rig_tier_event event;
 
 	arrive(&refusal);
 	rig_no_event(caller->space, caller->queue);
 	assert_int_equal(rig_counter(caller->space, refusals_late), 1);
 	caller->rig->engine->opened[caller->space->space]->two_sided = true;
 	arrive(&refusal);
-	news = rig_news(caller->space, caller->queue, TIER_ACK);
-	assert_int_equal(news.user, 0);
-	assert_int_equal(news.verdict, TIER_DROPPED);
-	assert_int_equal(news.nid, RIG_PEER.nid);
-	assert_int_equal(news.value, 77);
+	event = rig_tier_event(caller->space, caller->queue, TIER_ACK);
+	assert_int_equal(event.user, 0);
+	assert_int_equal(event.verdict, TIER_DROPPED);
+	assert_int_equal(event.nid, RIG_PEER.nid);
+	assert_int_equal(event.value, 77);
 	/* A process that refuses without end fills the Portal's part of the queue, and no more. */
 	caller->rig->engine->opened[caller->space->space]->portals[0].most = 2;
 	for (unsigned i = 0; i < 100; i++)
 		arrive(&refusal);
 	for (unsigned i = 0; i < 2; i++)
-		rig_news(caller->space, caller->queue, TIER_ACK);
+		rig_tier_event(caller->space, caller->queue, TIER_ACK);
 	rig_no_event(caller->space, caller->queue);
 	assert_int_equal(rig_counter(caller->space, events_lost), 0);
 }
@@ -355,7 +356,8 @@ static void load__places_what_the_answer_brings(void **state)
 		if (!early)
 			fake_finish(sent, TRANSPORT_OK);
 		arrive(&answer);
-		assert_int_equal(rig_news(caller->space, caller->queue, TIER_REPLY).moved, 12);
+		assert_int_equal(
+			rig_tier_event(caller->space, caller->queue, TIER_REPLY).moved, 12);
 		assert_memory_equal(caller->memory + 8, data, 12);
 		assert_int_equal(caller->memory[20], 'x');
 		if (early)
@@ -379,7 +381,8 @@ static void load__takes_no_more_than_it_asked_for(void **state)
 		memset(caller->memory, 'x', sizeof(caller->memory));
 		fake_finish(sent, TRANSPORT_OK);
 		arrive(&answer);
-		assert_int_equal(rig_news(caller->space, caller->queue, TIER_REPLY).moved, 20);
+		assert_int_equal(
+			rig_tier_event(caller->space, caller->queue, TIER_REPLY).moved, 20);
 		assert_memory_equal(caller->memory + 8, data, 20);
 		assert_int_equal(caller->memory[28], 'x');
 		assert_int_equal(caller->memory[7], 'x');
@@ -401,11 +404,11 @@ static void answer__with_a_verdict_of_its_own_is_a_failure(void **state)
 
 		fake_finish(sent, TRANSPORT_OK);
 		if (!load)
-			rig_news(caller->space, caller->queue, TIER_SEND);
+			rig_tier_event(caller->space, caller->queue, TIER_SEND);
 		answer.detail = verdicts[i / 2];
 		arrive(&answer);
 		assert_int_equal(
-			rig_news(caller->space, caller->queue, load ? TIER_REPLY : TIER_ACK)
+			rig_tier_event(caller->space, caller->queue, load ? TIER_REPLY : TIER_ACK)
 				.verdict,
 			TIER_UNDELIVERABLE);
 		expect_count(caller, (i / 2 + 1) * 20, ++failures);
@@ -421,8 +424,8 @@ static void load__that_is_answered_with_silence_ends_in_its_event(void **state)
 	fake_finish(sent, TRANSPORT_OK);
 	answer.detail = TIER_SILENT;
 	arrive(&answer);
-	assert_int_equal(
-		rig_news(caller->space, caller->queue, TIER_REPLY).verdict, TIER_UNDELIVERABLE);
+	assert_int_equal(rig_tier_event(caller->space, caller->queue, TIER_REPLY).verdict,
+		TIER_UNDELIVERABLE);
 	expect_count(caller, 0, 1);
 }
 
@@ -435,11 +438,11 @@ static void store__that_is_answered_with_silence_in_a_life_ends_in_its_event(voi
 
 	caller->space->engine->spaces[caller->space->space]->life = 7;
 	fake_finish(sent, TRANSPORT_OK);
-	rig_news(caller->space, caller->queue, TIER_SEND);
+	rig_tier_event(caller->space, caller->queue, TIER_SEND);
 	answer.detail = TIER_SILENT;
 	arrive(&answer);
 	assert_int_equal(
-		rig_news(caller->space, caller->queue, TIER_ACK).verdict, TIER_UNDELIVERABLE);
+		rig_tier_event(caller->space, caller->queue, TIER_ACK).verdict, TIER_UNDELIVERABLE);
 	expect_count(caller, 20, 1);
 }
 
@@ -461,7 +464,7 @@ static void answer__of_another_process_or_kind_is_not_heard(void **state)
 	fake_deliver(RIG_PEER, &answer, data, 0);
 	assert_int_equal(rig_counter(caller->space, refusals_late), 2);
 	fake_finish(sent, TRANSPORT_OK);
-	rig_news(caller->space, caller->queue, TIER_SEND);
+	rig_tier_event(caller->space, caller->queue, TIER_SEND);
 }
 
 static void load__in_pieces_ends_with_the_last(void **state)
@@ -472,15 +475,15 @@ static void load__in_pieces_ends_with_the_last(void **state)
 		struct fake_sent *sent = begin(caller, MESSAGE_LOAD, WANT_NOTHING);
 		struct message_header answer = answer_to(sent, 20);
 		struct fake_arrival *arrival = fake_begin(RIG_PEER, &answer, 20);
-		struct rig_news news;
+		struct rig_tier_event event;
 
 		fake_finish(sent, TRANSPORT_OK);
 		rig_no_event(caller->space, caller->queue);
 		fake_place(arrival, 0, data, 20);
 		fake_end(arrival, dies ? TRANSPORT_DEAD : TRANSPORT_OK);
-		news = rig_news(caller->space, caller->queue, TIER_REPLY);
-		assert_int_equal(news.verdict, dies ? TIER_UNDELIVERABLE : TIER_OK);
-		assert_int_equal(news.moved, dies ? 0 : 20);
+		event = rig_tier_event(caller->space, caller->queue, TIER_REPLY);
+		assert_int_equal(event.verdict, dies ? TIER_UNDELIVERABLE : TIER_OK);
+		assert_int_equal(event.moved, dies ? 0 : 20);
 	}
 	assert_memory_equal(caller->memory + 8, data, 20);
 	expect_count(caller, 20, 1);
@@ -493,7 +496,7 @@ static void answer__that_does_not_come_is_asked_for(void **state)
 	struct fake_sent *sent = begin(caller, MESSAGE_STORE, WANT_EVENT), *question;
 
 	fake_finish(sent, TRANSPORT_OK);
-	rig_news(caller->space, caller->queue, TIER_SEND);
+	rig_tier_event(caller->space, caller->queue, TIER_SEND);
 	fake_turn()->looked_ago = 0;
 	rig_pass(caller->rig, RIG_PEER_TIMEOUT);
 	question = fake_next();
@@ -503,7 +506,7 @@ static void answer__that_does_not_come_is_asked_for(void **state)
 	assert_int_equal(question->header.operation, sent->header.operation);
 	fake_finish(question, TRANSPORT_DEAD);
 	assert_int_equal(
-		rig_news(caller->space, caller->queue, TIER_ACK).verdict, TIER_UNDELIVERABLE);
+		rig_tier_event(caller->space, caller->queue, TIER_ACK).verdict, TIER_UNDELIVERABLE);
 	expect_count(caller, 20, 1);
 }
 
@@ -525,8 +528,8 @@ static void descriptor__that_was_released_ends_with_its_last_operation(void **st
 	fake_finish(sent, TRANSPORT_OK);
 	assert_int_equal(freelist_count(segment_at(segment, segment->free_regions), 64), free);
 	arrive(&answer);
-	rig_news(caller->space, caller->queue, TIER_SEND);
-	rig_news(caller->space, caller->queue, TIER_ACK);
+	rig_tier_event(caller->space, caller->queue, TIER_SEND);
+	rig_tier_event(caller->space, caller->queue, TIER_ACK);
 	assert_int_equal(freelist_count(segment_at(segment, segment->free_regions), 64), free + 1);
 }
 
@@ -537,8 +540,8 @@ static void space__that_closes_fails_the_calls_that_wait(void **state)
 
 	fake_finish(sent, TRANSPORT_OK);
 	assert_true(engine_space_close(caller->rig->engine, 4));
-	assert_int_equal(
-		rig_news(caller->space, caller->queue, TIER_REPLY).verdict, TIER_UNDELIVERABLE);
+	assert_int_equal(rig_tier_event(caller->space, caller->queue, TIER_REPLY).verdict,
+		TIER_UNDELIVERABLE);
 }
 
 /* Begins a fetch of 8 bytes whose source is in a descriptor of its own; the message. */
@@ -559,19 +562,19 @@ static struct fake_sent *fetch(struct caller *caller, uint64_t source)
 	return fake_next();
 }
 
-static void expect_news(struct caller *caller, unsigned kind, unsigned verdict)
+static void expect_event(struct caller *caller, unsigned kind, unsigned verdict)
 {
-	const struct rig_news news = rig_news(caller->space, caller->queue, kind);
+	const struct rig_tier_event event = rig_tier_event(caller->space, caller->queue, kind);
 
-	assert_int_equal(news.verdict, verdict);
-	assert_int_equal(news.user, 42);
+	assert_int_equal(event.verdict, verdict);
+	assert_int_equal(event.user, 42);
 }
 
 static void expect_nothing(struct caller *caller)
 {
-	struct rig_news news;
+	struct rig_tier_event event;
 
-	assert_int_equal(rig_take_news(caller->space, caller->queue, &news), QUEUE_EMPTY);
+	assert_int_equal(rig_take_tier(caller->space, caller->queue, &event), QUEUE_EMPTY);
 }
 
 static void fetch__tells_send_before_reply_whichever_is_first(void **state)
@@ -603,8 +606,8 @@ static void fetch__tells_send_before_reply_whichever_is_first(void **state)
 			/* an answer proves that the request has arrived */
 			fake_finish(sent, TRANSPORT_DEAD);
 		}
-		expect_news(caller, TIER_SEND, TIER_OK);
-		expect_news(caller, TIER_REPLY, TIER_OK);
+		expect_event(caller, TIER_SEND, TIER_OK);
+		expect_event(caller, TIER_REPLY, TIER_OK);
 		arrive(&answer); /* once more */
 		expect_nothing(caller);
 	}
@@ -641,8 +644,8 @@ static void fetch__that_fails_is_told_by_both_its_events(void **state)
 	struct caller *caller = *state;
 
 	fake_finish(fetch(caller, describe(caller, 0)), TRANSPORT_DEAD);
-	expect_news(caller, TIER_SEND, TIER_UNDELIVERABLE);
-	expect_news(caller, TIER_REPLY, TIER_UNDELIVERABLE);
+	expect_event(caller, TIER_SEND, TIER_UNDELIVERABLE);
+	expect_event(caller, TIER_REPLY, TIER_UNDELIVERABLE);
 	expect_count(caller, 0, 2);
 }
 

@@ -10,7 +10,7 @@ static void store__is_placed_counted_logged_and_answered(void **state)
 	struct fake_target *target = *state;
 	uint64_t counter = rig_event_counter(target->space);
 	struct message_header header = request(MESSAGE_STORE, 10);
-	struct rig_news news;
+	struct rig_tier_event event;
 
 	append(target, (struct rig_tier){.bits = 5,
 			       .options = BOTH,
@@ -22,17 +22,17 @@ static void store__is_placed_counted_logged_and_answered(void **state)
 	arrive(&header);
 	assert_memory_equal(target->memory + 3, data, 10);
 	assert_int_equal(rig_counted(target->space, counter).success, 1);
-	news = rig_news(target->space, target->queue, TIER_PUT);
-	assert_int_equal(news.user, 77);
-	assert_int_equal(news.start, (uintptr_t)target->memory + 3);
-	assert_int_equal(news.value, 99);
-	assert_int_equal(news.bits, 5);
-	assert_int_equal(news.requested, 10);
-	assert_int_equal(news.moved, 10);
-	assert_int_equal(news.offset, 3);
-	assert_int_equal(news.nid, RIG_PEER.nid);
-	assert_int_equal(news.pid, RIG_PEER.pid);
-	assert_int_equal(news.uid, RIG_UID + 1);
+	event = rig_tier_event(target->space, target->queue, TIER_PUT);
+	assert_int_equal(event.user, 77);
+	assert_int_equal(event.start, (uintptr_t)target->memory + 3);
+	assert_int_equal(event.value, 99);
+	assert_int_equal(event.bits, 5);
+	assert_int_equal(event.requested, 10);
+	assert_int_equal(event.moved, 10);
+	assert_int_equal(event.offset, 3);
+	assert_int_equal(event.nid, RIG_PEER.nid);
+	assert_int_equal(event.pid, RIG_PEER.pid);
+	assert_int_equal(event.uid, RIG_UID + 1);
 	expect_answer(MESSAGE_STORED, TIER_OK, 0, 10, 3);
 }
 
@@ -57,7 +57,7 @@ static void engine_append__comes_after_what_is_in_the_ring(void **state)
 	engine_poll(space->engine);
 	rig_no_event(space, target->queue);
 	assert_true(engine_append(space->engine, 4, &again));
-	rig_news(space, target->queue, TIER_LINK);
+	rig_tier_event(space, target->queue, TIER_LINK);
 	assert_int_equal(withdraw(target, entry), ANSWER_OK);
 }
 
@@ -76,8 +76,8 @@ static void store__in_pieces_ends_with_the_last(void **state)
 	fake_place(arrival, 0, data, 50);
 	fake_end(arrival, TRANSPORT_OK);
 	assert_memory_equal(target->memory, data, 50);
-	rig_news(target->space, target->queue, TIER_PUT);
-	rig_news(target->space, target->queue, TIER_UNLINK);
+	rig_tier_event(target->space, target->queue, TIER_PUT);
+	rig_tier_event(target->space, target->queue, TIER_UNLINK);
 	expect_answer(MESSAGE_STORED, TIER_OK, 0, 50, 0);
 }
 
@@ -95,7 +95,7 @@ static void store__whose_sender_dies_fails_and_is_not_answered(void **state)
 	arrival = fake_begin(RIG_PEER, &header, 50);
 	fake_end(arrival, TRANSPORT_DEAD);
 	assert_int_equal(
-		rig_news(target->space, target->queue, TIER_PUT).verdict, TIER_UNDELIVERABLE);
+		rig_tier_event(target->space, target->queue, TIER_PUT).verdict, TIER_UNDELIVERABLE);
 	assert_int_equal(rig_counted(target->space, counter).failure, 1);
 	assert_null(fake_next());
 }
@@ -111,12 +111,12 @@ static void unlink__comes_after_the_event_of_the_last_message_in_progress(void *
 	second = fake_begin(RIG_PEER, &header, 30); /* leaves 4: less than 10 */
 	fake_place(second, 0, data, 30);
 	fake_end(second, TRANSPORT_OK);
-	rig_news(target->space, target->queue, TIER_PUT);
+	rig_tier_event(target->space, target->queue, TIER_PUT);
 	rig_no_event(target->space, target->queue);
 	fake_place(first, 0, data, 30);
 	fake_end(first, TRANSPORT_OK);
-	rig_news(target->space, target->queue, TIER_PUT);
-	rig_news(target->space, target->queue, TIER_UNLINK);
+	rig_tier_event(target->space, target->queue, TIER_PUT);
+	rig_tier_event(target->space, target->queue, TIER_UNLINK);
 	assert_memory_equal(target->memory, data, 30);
 	assert_memory_equal(target->memory + 30, data, 30);
 	arrive(&header);
@@ -136,9 +136,9 @@ static void local_offset__grows_and_the_answer_tells_it(void **state)
 	expect_answer(MESSAGE_STORED, TIER_OK, 0, 24, 40);
 	arrive(&header);
 	expect_answer(MESSAGE_STORED, TIER_OK, 0, 0, 64);
-	rig_news(target->space, target->queue, TIER_PUT);
-	assert_int_equal(rig_news(target->space, target->queue, TIER_PUT).moved, 24);
-	assert_int_equal(rig_news(target->space, target->queue, TIER_PUT).offset, 7);
+	rig_tier_event(target->space, target->queue, TIER_PUT);
+	assert_int_equal(rig_tier_event(target->space, target->queue, TIER_PUT).moved, 24);
+	assert_int_equal(rig_tier_event(target->space, target->queue, TIER_PUT).offset, 7);
 }
 
 static void local_offset__grows_by_units(void **state)
@@ -160,8 +160,8 @@ static void local_offset__grows_by_units(void **state)
 	arrive(&header);
 	expect_answer(MESSAGE_STORED, TIER_OK, 0, 1, 32);
 	for (unsigned i = 0; i < 3; i++)
-		rig_news(target->space, target->queue, TIER_PUT);
-	rig_news(target->space, target->queue, TIER_UNLINK);
+		rig_tier_event(target->space, target->queue, TIER_PUT);
+	rig_tier_event(target->space, target->queue, TIER_UNLINK);
 	rig_no_event(target->space, target->queue);
 }
 
@@ -176,13 +176,13 @@ static void entry__that_must_not_truncate_is_passed_over(void **state)
 			       .options = REGION_PUT | REGION_REMOTE_OFFSET});
 	append(target, (struct rig_tier){.ignore = UINT64_MAX, .user = 2, .options = BOTH});
 	arrive(&header);
-	assert_int_equal(rig_news(target->space, target->queue, TIER_PUT).user, 2);
+	assert_int_equal(rig_tier_event(target->space, target->queue, TIER_PUT).user, 2);
 	header.requested = 10;
 	arrive(&header);
-	assert_int_equal(rig_news(target->space, target->queue, TIER_PUT).user, 1);
+	assert_int_equal(rig_tier_event(target->space, target->queue, TIER_PUT).user, 1);
 	header.offset = UINT64_MAX; /* offset + length wraps */
 	arrive(&header);
-	assert_int_equal(rig_news(target->space, target->queue, TIER_PUT).user, 2);
+	assert_int_equal(rig_tier_event(target->space, target->queue, TIER_PUT).user, 2);
 }
 
 static void entry__for_shorter_messages_is_passed_over(void **state)
@@ -197,10 +197,10 @@ static void entry__for_shorter_messages_is_passed_over(void **state)
 			       .most = 10,
 			       .options = BOTH});
 	arrive(&header);
-	assert_int_equal(rig_news(target->space, target->queue, TIER_PUT).user, 2);
+	assert_int_equal(rig_tier_event(target->space, target->queue, TIER_PUT).user, 2);
 	header.requested = 11;
 	arrive(&header);
-	assert_int_equal(rig_news(target->space, target->queue, TIER_PUT).user, 1);
+	assert_int_equal(rig_tier_event(target->space, target->queue, TIER_PUT).user, 1);
 }
 
 /* The transport has no messages that are longer, whatever a peer asks of an entry that is. */
@@ -247,11 +247,11 @@ static void second_tier__takes_what_the_first_does_not(void **state)
 		(struct rig_tier){.ignore = UINT64_MAX, .user = 2, .tier = 1, .options = BOTH});
 	append(target, (struct rig_tier){.bits = 5, .user = 1, .options = BOTH});
 	arrive(&header);
-	assert_int_equal(rig_news(target->space, target->queue, TIER_PUT).tier, 0);
+	assert_int_equal(rig_tier_event(target->space, target->queue, TIER_PUT).tier, 0);
 	expect_answer(MESSAGE_STORED, TIER_OK, 0, 1, 0);
 	header.match_bits = 6;
 	arrive(&header);
-	assert_int_equal(rig_news(target->space, target->queue, TIER_PUT).tier, 1);
+	assert_int_equal(rig_tier_event(target->space, target->queue, TIER_PUT).tier, 1);
 	expect_answer(MESSAGE_STORED, TIER_OK, 1, 1, 0);
 }
 

@@ -134,8 +134,8 @@ static void fill(struct fake_target *target, uint64_t queue, unsigned count)
 	arrive(&header);
 	expect_answer(MESSAGE_STORED, TIER_REFUSED, 0, 0, 0);
 	for (unsigned i = 0; i < count; i++)
-		rig_news(target->space, queue, TIER_PUT);
-	rig_news(target->space, queue, TIER_DISABLED);
+		rig_tier_event(target->space, queue, TIER_PUT);
+	rig_tier_event(target->space, queue, TIER_DISABLED);
 }
 
 /* T5. The rest of the queue is for what cannot be refused. */
@@ -160,7 +160,7 @@ static void control__refuses_what_finds_no_entry_or_no_place_and_says_so_once(vo
 	expect_answer(MESSAGE_STORED, TIER_REFUSED, 0, 0, 0);
 	arrive(&header);
 	expect_answer(MESSAGE_STORED, TIER_REFUSED, 0, 0, 0);
-	assert_int_equal(rig_news(target->space, queue, TIER_DISABLED).verdict, TIER_REFUSED);
+	assert_int_equal(rig_tier_event(target->space, queue, TIER_DISABLED).verdict, TIER_REFUSED);
 	rig_no_event(target->space, queue);
 	assert_int_equal(rig_counter(target->space, dropped_disabled), 2);
 	append(target, (struct rig_tier){.ignore = UINT64_MAX, .options = BOTH});
@@ -188,14 +188,14 @@ static void control__keeps_places_for_the_ends_of_what_it_has_accepted(void **st
 	expect_answer(MESSAGE_STORED, TIER_REFUSED, 0, 0, 0);
 	rig_no_event(target->space, queue); /* messages are in progress */
 	fake_end(third, TRANSPORT_OK);
-	rig_news(target->space, queue, TIER_PUT);
+	rig_tier_event(target->space, queue, TIER_PUT);
 	fake_end(second, TRANSPORT_OK);
-	rig_news(target->space, queue, TIER_PUT);
+	rig_tier_event(target->space, queue, TIER_PUT);
 	rig_no_event(target->space, queue);
 	fake_end(first, TRANSPORT_OK);
-	rig_news(target->space, queue, TIER_PUT);
-	rig_news(target->space, queue, TIER_UNLINK);
-	rig_news(target->space, queue, TIER_DISABLED);
+	rig_tier_event(target->space, queue, TIER_PUT);
+	rig_tier_event(target->space, queue, TIER_UNLINK);
+	rig_tier_event(target->space, queue, TIER_DISABLED);
 	assert_int_equal(segment_queue(target->space->segment, handle_index(queue))->incoming, 0);
 }
 
@@ -207,36 +207,37 @@ static void control__is_lost_when_events_that_cannot_be_refused_fill_the_queue(v
 	for (int i = 0; i < 4; i++)
 		rig_append(target->space, &(struct rig_tier){.options = BOTH});
 	for (int i = 0; i < 4; i++)
-		rig_news(target->space, queue, TIER_LINK);
+		rig_tier_event(target->space, queue, TIER_LINK);
 	for (int i = 0; i < 6; i++)
 		rig_append(target->space, &(struct rig_tier){.options = BOTH});
 	for (int i = 0; i < 5; i++)
-		rig_news(target->space, queue, TIER_LINK);
-	rig_news(target->space, queue, TIER_DISABLED);
-	rig_news(target->space, queue, TIER_LINK);
+		rig_tier_event(target->space, queue, TIER_LINK);
+	rig_tier_event(target->space, queue, TIER_DISABLED);
+	rig_tier_event(target->space, queue, TIER_LINK);
 }
 
 static void queue__that_is_full_loses_its_oldest_events_and_says_so(void **state)
 {
 	struct fake_target *target = *state;
 	struct message_header header = request(MESSAGE_STORE, 1);
-	struct rig_news news;
+	struct rig_tier_event event;
 
 	append(target, (struct rig_tier){.ignore = UINT64_MAX, .options = BOTH});
 	header.operation = 0;
 	for (header.value = 0; header.value < 200; header.value++)
 		arrive(&header);
-	assert_int_equal(rig_take_news(target->space, target->queue, &news), QUEUE_EVENT_AFTER_GAP);
+	assert_int_equal(
+		rig_take_tier(target->space, target->queue, &event), QUEUE_EVENT_AFTER_GAP);
 	for (uint64_t value = 200 - 16 - QUEUE_SPARE; value < 200; value++) {
-		assert_int_equal(news.value, value);
+		assert_int_equal(event.value, value);
 		if (value == 199)
 			break;
-		assert_int_equal(rig_take_news(target->space, target->queue, &news), QUEUE_EVENT);
+		assert_int_equal(rig_take_tier(target->space, target->queue, &event), QUEUE_EVENT);
 	}
 	rig_no_event(target->space, target->queue);
 	assert_int_equal(rig_counter(target->space, events_lost), 200 - 16 - QUEUE_SPARE);
 	arrive(&header);
-	rig_news(target->space, target->queue, TIER_PUT);
+	rig_tier_event(target->space, target->queue, TIER_PUT);
 }
 
 /* A load of little is answered from a copy, so that its answer stays what it was. */
@@ -250,7 +251,7 @@ static void load__of_little_is_answered_from_a_copy(void **state)
 	append(target, (struct rig_tier){.ignore = UINT64_MAX, .options = BOTH});
 	header.offset = 14;
 	arrive(&header);
-	assert_int_equal(rig_news(target->space, target->queue, TIER_GET).moved, 50);
+	assert_int_equal(rig_tier_event(target->space, target->queue, TIER_GET).moved, 50);
 	memset(target->memory, 0, sizeof(data));
 	sent = fake_next();
 	assert_int_equal(sent->header.kind, MESSAGE_LOADED);
@@ -274,7 +275,8 @@ static void load__of_much_that_gets_little_is_answered_from_a_copy(void **state)
 	for (uint64_t left = 0; left <= VOID_BYTES; left++) {
 		header.offset = sizeof(data) - left;
 		arrive(&header);
-		assert_int_equal(rig_news(target->space, target->queue, TIER_GET).moved, left);
+		assert_int_equal(
+			rig_tier_event(target->space, target->queue, TIER_GET).moved, left);
 		memset(target->memory, 0, sizeof(data));
 		sent = fake_next();
 		assert_int_equal(sent->header.value, left);
@@ -302,7 +304,7 @@ static void load__is_answered_with_data_and_logged_when_that_has_left(void **sta
 	assert_int_equal(sent->length, 50);
 	rig_no_event(target->space, target->queue);
 	fake_finish(sent, TRANSPORT_OK);
-	assert_int_equal(rig_news(target->space, target->queue, TIER_GET).moved, 50);
+	assert_int_equal(rig_tier_event(target->space, target->queue, TIER_GET).moved, 50);
 }
 
 static void entry__that_wants_no_acknowledgement_says_only_that(void **state)
@@ -440,7 +442,7 @@ static void rank__must_be_that_of_the_sender(void **state)
 	set.object.other = (uintptr_t)map;
 	assert_int_equal(rig_ask(space, &set), ANSWER_OK);
 	arrive(&header);
-	assert_int_equal(rig_news(space, queue, TIER_PUT).nid, 1);
+	assert_int_equal(rig_tier_event(space, queue, TIER_PUT).nid, 1);
 	header.cookie = 0; /* is another process */
 	arrive(&header);
 	header.cookie = 2;
@@ -455,7 +457,7 @@ static void rank__must_be_that_of_the_sender(void **state)
 		header.cookie = use << NAME_RANK_BITS | 1;
 		arrive(&header);
 	}
-	assert_int_equal(rig_news(space, queue, TIER_PUT).nid, 1);
+	assert_int_equal(rig_tier_event(space, queue, TIER_PUT).nid, 1);
 	rig_no_event(space, queue);
 	assert_int_equal(rig_counter(space, dropped_bad_cookie), 6);
 	rig_stop(target->rig);
@@ -793,11 +795,11 @@ static void fetch__of_one_element_has_its_operand_before_its_source(void **state
 					  .options = BOTH});
 	arrive_amo(MESSAGE_FETCH, AMO_CSWAP, AMO_INT32, swap, sizeof(swap));
 	assert_int_equal(word, 9);
-	assert_int_equal(rig_news(target->space, target->queue, TIER_FETCH).requested, 4);
+	assert_int_equal(rig_tier_event(target->space, target->queue, TIER_FETCH).requested, 4);
 	expect_answer(MESSAGE_LOADED, TIER_OK, 0, 4, 0);
 	arrive_amo(MESSAGE_FETCH, AMO_CSWAP, AMO_INT32, swap, sizeof(swap));
 	assert_int_equal(word, 9);
-	rig_news(target->space, target->queue, TIER_FETCH);
+	rig_tier_event(target->space, target->queue, TIER_FETCH);
 	expect_answer(MESSAGE_LOADED, TIER_OK, 0, 4, 0);
 }
 
@@ -818,7 +820,7 @@ static void swap__writes_alone_unless_it_fetches(void **state)
 	arrive_amo(MESSAGE_ATOMIC, AMO_SWAP, AMO_UINT64, source, sizeof(source));
 	expect_answer(MESSAGE_STORED, TIER_OK, 0, sizeof(source), 0);
 	assert_memory_equal(target->memory, source, sizeof(source));
-	assert_int_equal(rig_news(target->space, target->queue, TIER_ATOMIC).moved, 16);
+	assert_int_equal(rig_tier_event(target->space, target->queue, TIER_ATOMIC).moved, 16);
 }
 
 static void atomics__of_hostile_peers_are_counted_and_have_no_effect(void **state)

@@ -62,9 +62,9 @@ static void arrive(uint64_t bits, uint64_t length)
 	fake_deliver(RIG_PEER, &header, data, length);
 }
 
-static struct rig_news news(struct fake_target *target, unsigned kind)
+static struct rig_tier_event event_of(struct fake_target *target, unsigned kind)
 {
-	return rig_news(target->space, target->queue, kind);
+	return rig_tier_event(target->space, target->queue, kind);
 }
 
 static void no_event(struct fake_target *target)
@@ -77,7 +77,7 @@ static void no_event(struct fake_target *target)
 static void append__of_an_entry_for_one_takes_the_oldest_and_is_used_up(void **state)
 {
 	struct fake_target *target = *state;
-	struct rig_news event;
+	struct rig_tier_event event;
 	uint64_t entry;
 
 	overflow(target, 0, 0);
@@ -86,7 +86,7 @@ static void append__of_an_entry_for_one_takes_the_oldest_and_is_used_up(void **s
 	arrive(2, 30);
 	no_event(target);
 	entry = append(target, (struct rig_tier){.bits = 2, .user = 5, .flags = ATTACHMENT_ONCE});
-	event = news(target, TIER_PUT_KEPT);
+	event = event_of(target, TIER_PUT_KEPT);
 	assert_int_equal(event.user, 5);
 	assert_int_equal(event.start, (uintptr_t)target->memory);
 	assert_int_equal(event.requested, 20);
@@ -94,7 +94,7 @@ static void append__of_an_entry_for_one_takes_the_oldest_and_is_used_up(void **s
 	assert_int_equal(event.value, 102);
 	assert_int_equal(event.tier, 1);
 	assert_int_equal(event.nid, RIG_PEER.nid);
-	news(target, TIER_UNLINK);
+	event_of(target, TIER_UNLINK);
 	no_event(target);
 	assert_int_equal(withdraw(target, entry), ANSWER_GONE);
 	/* the next message is not for it */
@@ -111,16 +111,16 @@ static void append__of_a_persistent_entry_takes_all_in_order_and_is_linked(void 
 	arrive(1, 11);
 	arrive(2, 12);
 	append(target, (struct rig_tier){.bits = 2, .user = 5});
-	assert_int_equal(news(target, TIER_PUT_KEPT).requested, 10);
-	assert_int_equal(news(target, TIER_PUT_KEPT).requested, 12);
-	news(target, TIER_LINK);
+	assert_int_equal(event_of(target, TIER_PUT_KEPT).requested, 10);
+	assert_int_equal(event_of(target, TIER_PUT_KEPT).requested, 12);
+	event_of(target, TIER_LINK);
 	no_event(target);
 	arrive(2, 13);
-	assert_int_equal(news(target, TIER_PUT).user, 5);
+	assert_int_equal(event_of(target, TIER_PUT).user, 5);
 	append(target, (struct rig_tier){.ignore = ALL, .user = 6, .tier = 1});
-	news(target, TIER_LINK); /* the second tier takes nothing that is kept */
+	event_of(target, TIER_LINK); /* the second tier takes nothing that is kept */
 	append(target, (struct rig_tier){.ignore = ALL, .user = 7, .flags = ATTACHMENT_ONCE});
-	assert_int_equal(news(target, TIER_PUT_KEPT).requested, 11);
+	assert_int_equal(event_of(target, TIER_PUT_KEPT).requested, 11);
 }
 
 static void append__passes_over_what_does_not_fit(void **state)
@@ -134,7 +134,7 @@ static void append__passes_over_what_does_not_fit(void **state)
 			       .length = 30,
 			       .flags = ATTACHMENT_ONCE,
 			       .options = REGION_PUT | REGION_REMOTE_OFFSET});
-	assert_int_equal(news(target, TIER_PUT_KEPT).requested, 20);
+	assert_int_equal(event_of(target, TIER_PUT_KEPT).requested, 20);
 }
 
 static void append__that_grows_stops_when_it_is_full(void **state)
@@ -150,12 +150,12 @@ static void append__that_grows_stops_when_it_is_full(void **state)
 			       .min_free = 40,
 			       .flags = ATTACHMENT_GROWS,
 			       .options = LOCAL});
-	assert_int_equal(news(target, TIER_PUT_KEPT).requested, 40);
-	assert_int_equal(news(target, TIER_PUT_KEPT).requested, 30);
-	news(target, TIER_UNLINK);
+	assert_int_equal(event_of(target, TIER_PUT_KEPT).requested, 40);
+	assert_int_equal(event_of(target, TIER_PUT_KEPT).requested, 30);
+	event_of(target, TIER_UNLINK);
 	no_event(target);
 	append(target, (struct rig_tier){.bits = 1, .flags = ATTACHMENT_ONCE});
-	assert_int_equal(news(target, TIER_PUT_KEPT).requested, 20);
+	assert_int_equal(event_of(target, TIER_PUT_KEPT).requested, 20);
 }
 
 static void append__that_grows_by_units_has_room_for_so_many(void **state)
@@ -173,11 +173,11 @@ static void append__that_grows_by_units_has_room_for_so_many(void **state)
 			       .options = LOCAL});
 	/* 32 each, and what is left for the last one */
 	for (uint64_t i = 0; i < 3; i++)
-		assert_int_equal(news(target, TIER_PUT_KEPT).requested, i * 16);
-	news(target, TIER_LINK);
+		assert_int_equal(event_of(target, TIER_PUT_KEPT).requested, i * 16);
+	event_of(target, TIER_LINK);
 	arrive(1, 2);
-	assert_int_equal(news(target, TIER_PUT).start, (uintptr_t)target->memory + 96);
-	news(target, TIER_UNLINK);
+	assert_int_equal(event_of(target, TIER_PUT).start, (uintptr_t)target->memory + 96);
+	event_of(target, TIER_UNLINK);
 	no_event(target);
 }
 
@@ -195,7 +195,7 @@ static void append__counts_what_it_takes(void **state)
 			       .flags = ATTACHMENT_BYTES,
 			       .log = TIER_BIT(TIER_PUT_KEPT)});
 	assert_int_equal(rig_counted(target->space, counter).success, 42);
-	news(target, TIER_LINK);
+	event_of(target, TIER_LINK);
 }
 
 /* --- the second tier */
@@ -207,17 +207,17 @@ static void free__comes_with_the_last_header_before_the_takers_unlink(void **sta
 
 	arrive(1, 20);
 	arrive(2, 10); /* leaves 226 */
-	news(target, TIER_UNLINK);
+	event_of(target, TIER_UNLINK);
 	no_event(target);
 	assert_int_equal(withdraw(target, entry), ANSWER_GONE);
 	append(target, (struct rig_tier){.bits = 1, .flags = ATTACHMENT_ONCE});
-	news(target, TIER_PUT_KEPT);
-	news(target, TIER_UNLINK);
+	event_of(target, TIER_PUT_KEPT);
+	event_of(target, TIER_UNLINK);
 	no_event(target);
 	append(target, (struct rig_tier){.bits = 2, .user = 3, .flags = ATTACHMENT_ONCE});
-	assert_int_equal(news(target, TIER_PUT_KEPT).start, (uintptr_t)target->memory + 20);
-	assert_int_equal(news(target, TIER_FREE).user, 9);
-	assert_int_equal(news(target, TIER_UNLINK).user, 3);
+	assert_int_equal(event_of(target, TIER_PUT_KEPT).start, (uintptr_t)target->memory + 20);
+	assert_int_equal(event_of(target, TIER_FREE).user, 9);
+	assert_int_equal(event_of(target, TIER_UNLINK).user, 3);
 	no_event(target);
 }
 
@@ -227,8 +227,8 @@ static void free__comes_at_once_where_no_header_is_left(void **state)
 
 	overflow(target, ATTACHMENT_ONCE | ATTACHMENT_NO_HEADERS, 0);
 	arrive(1, 20);
-	news(target, TIER_UNLINK);
-	news(target, TIER_FREE);
+	event_of(target, TIER_UNLINK);
+	event_of(target, TIER_FREE);
 	append(target, (struct rig_tier){.bits = 1, .log = NO_LINK});
 	no_event(target);
 }
@@ -241,7 +241,7 @@ static void entry__whose_headers_are_not_taken_is_in_use(void **state)
 	arrive(1, 20);
 	assert_int_equal(withdraw(target, entry), ANSWER_PENDING);
 	rig_search(target->space, &(struct rig_tier){.ignore = ALL, .options = BOTH}, true);
-	news(target, TIER_PUT_KEPT);
+	event_of(target, TIER_PUT_KEPT);
 	assert_int_equal(withdraw(target, entry), ANSWER_OK);
 	no_event(target);
 }
@@ -269,7 +269,7 @@ static void portal__that_closes_forgets_what_is_kept(void **state)
 
 	overflow(target, ATTACHMENT_ONCE, 0);
 	arrive(1, 20);
-	news(target, TIER_UNLINK);
+	event_of(target, TIER_UNLINK);
 	assert_int_equal(rig_ask(target->space, &close), ANSWER_OK);
 	no_event(target);
 	assert_true(kept_has_room(&target->rig->engine->spaces[4]->kept));
@@ -293,14 +293,14 @@ static void claim__ends_with_the_message(void **state)
 	assert_int_equal(withdraw(target, entry), ANSWER_PENDING);
 	/* it is claimed: nobody else has it */
 	rig_search(target->space, &(struct rig_tier){.ignore = ALL, .options = BOTH}, false);
-	assert_int_equal(news(target, TIER_SEARCH).verdict, TIER_NO_MATCH);
+	assert_int_equal(event_of(target, TIER_SEARCH).verdict, TIER_NO_MATCH);
 	fake_place(arrival, 0, data, 50);
 	fake_end(arrival, TRANSPORT_OK);
-	news(target, TIER_PUT);
-	news(target, TIER_UNLINK);
-	assert_int_equal(news(target, TIER_PUT_KEPT).user, 5);
-	news(target, TIER_FREE);
-	assert_int_equal(news(target, TIER_UNLINK).user, 5);
+	event_of(target, TIER_PUT);
+	event_of(target, TIER_UNLINK);
+	assert_int_equal(event_of(target, TIER_PUT_KEPT).user, 5);
+	event_of(target, TIER_FREE);
+	assert_int_equal(event_of(target, TIER_UNLINK).user, 5);
 	no_event(target);
 	assert_int_equal(withdraw(target, entry), ANSWER_GONE);
 	assert_memory_equal(target->memory, data, 50);
@@ -320,11 +320,11 @@ static void claim__of_a_message_that_fails_says_so(void **state)
 				       .user = 5,
 				       .counter = counter,
 				       .counts = TIER_BIT(TIER_PUT_KEPT)});
-	news(target, TIER_LINK);
+	event_of(target, TIER_LINK);
 	assert_int_equal(withdraw(target, entry), ANSWER_PENDING);
 	fake_end(arrival, TRANSPORT_DEAD);
-	assert_int_equal(news(target, TIER_PUT).verdict, TIER_UNDELIVERABLE);
-	assert_int_equal(news(target, TIER_PUT_KEPT).verdict, TIER_UNDELIVERABLE);
+	assert_int_equal(event_of(target, TIER_PUT).verdict, TIER_UNDELIVERABLE);
+	assert_int_equal(event_of(target, TIER_PUT_KEPT).verdict, TIER_UNDELIVERABLE);
 	assert_int_equal(rig_counted(target->space, counter).failure, 1);
 	assert_int_equal(withdraw(target, entry), ANSWER_OK);
 	no_event(target);
@@ -339,12 +339,12 @@ static void message__that_ends_unclaimed_waits_for_its_taker(void **state)
 	overflow(target, 0, 0);
 	arrival = fake_begin(RIG_PEER, &header, 50);
 	rig_search(target->space, &(struct rig_tier){.bits = 1, .user = 8, .options = BOTH}, false);
-	assert_int_equal(news(target, TIER_SEARCH).user, 8); /* at once */
+	assert_int_equal(event_of(target, TIER_SEARCH).user, 8); /* at once */
 	fake_place(arrival, 0, data, 50);
 	fake_end(arrival, TRANSPORT_OK);
 	no_event(target);
 	append(target, (struct rig_tier){.bits = 1, .flags = ATTACHMENT_ONCE});
-	assert_int_equal(news(target, TIER_PUT_KEPT).moved, 50);
+	assert_int_equal(event_of(target, TIER_PUT_KEPT).moved, 50);
 }
 
 /* A search has no entry: what it claims outlives it. */
@@ -360,7 +360,7 @@ static void search__claims_as_well(void **state)
 	no_event(target);
 	fake_place(arrival, 0, data, 50);
 	fake_end(arrival, TRANSPORT_OK);
-	assert_int_equal(news(target, TIER_PUT_KEPT).user, 8);
+	assert_int_equal(event_of(target, TIER_PUT_KEPT).user, 8);
 	no_event(target);
 }
 
@@ -376,19 +376,19 @@ static void search__for_what_is_here_passes_over_what_arrives(void **state)
 
 	overflow(target, 0, 0);
 	assert_int_equal(rig_search(target->space, &here, true), ANSWER_OK);
-	assert_int_equal(news(target, TIER_SEARCH).verdict, TIER_NO_MATCH);
+	assert_int_equal(event_of(target, TIER_SEARCH).verdict, TIER_NO_MATCH);
 	arrival = fake_begin(RIG_PEER, &first, 50);
 	arrive(2, 5);
 	fake_deliver(another, &other, data, 5);
 	assert_int_equal(rig_search(target->space, &here, true), ANSWER_OK);
-	assert_int_equal(news(target, TIER_PUT_KEPT).bits, 3);
+	assert_int_equal(event_of(target, TIER_PUT_KEPT).bits, 3);
 	assert_int_equal(rig_search(target->space, &here, true), ANSWER_PENDING);
-	assert_int_equal(news(target, TIER_SEARCH).verdict, TIER_NO_MATCH);
+	assert_int_equal(event_of(target, TIER_SEARCH).verdict, TIER_NO_MATCH);
 	fake_place(arrival, 0, data, 50);
 	fake_end(arrival, TRANSPORT_OK);
 	for (uint64_t bits = 1; bits <= 2; bits++) {
 		assert_int_equal(rig_search(target->space, &here, true), ANSWER_OK);
-		assert_int_equal(news(target, TIER_PUT_KEPT).bits, bits);
+		assert_int_equal(event_of(target, TIER_PUT_KEPT).bits, bits);
 	}
 	no_event(target);
 }
@@ -410,32 +410,32 @@ static void search__tells_and_counts(void **state)
 	all.flags = 0;
 	overflow(target, 0, 0);
 	rig_search(target->space, &one, false);
-	assert_int_equal(news(target, TIER_SEARCH).verdict, TIER_NO_MATCH);
+	assert_int_equal(event_of(target, TIER_SEARCH).verdict, TIER_NO_MATCH);
 	assert_int_equal(rig_counted(target->space, counter).failure, 1);
 	arrive(1, 10);
 	arrive(1, 20);
 	rig_search(target->space, &one, false);
-	assert_int_equal(news(target, TIER_SEARCH).requested, 10);
+	assert_int_equal(event_of(target, TIER_SEARCH).requested, 10);
 	no_event(target);
 	assert_int_equal(rig_counted(target->space, counter).success, 1);
 	assert_int_equal(rig_counted(target->space, counter).failure, 1);
 	rig_search(target->space, &all, false);
-	assert_int_equal(news(target, TIER_SEARCH).requested, 10);
-	assert_int_equal(news(target, TIER_SEARCH).requested, 20);
+	assert_int_equal(event_of(target, TIER_SEARCH).requested, 10);
+	assert_int_equal(event_of(target, TIER_SEARCH).requested, 20);
 	no_event(target);
 	assert_int_equal(rig_counted(target->space, counter).success, 3);
 	assert_int_equal(rig_counted(target->space, counter).failure, 2);
 	rig_search(target->space, &one, true);
-	assert_int_equal(news(target, TIER_PUT_KEPT).requested, 10);
+	assert_int_equal(event_of(target, TIER_PUT_KEPT).requested, 10);
 	assert_int_equal(rig_counted(target->space, counter).success, 4);
 	assert_int_equal(rig_counted(target->space, counter).failure, 2);
 	rig_search(target->space, &all, true);
-	assert_int_equal(news(target, TIER_PUT_KEPT).requested, 20);
+	assert_int_equal(event_of(target, TIER_PUT_KEPT).requested, 20);
 	no_event(target);
 	assert_int_equal(rig_counted(target->space, counter).success, 5);
 	assert_int_equal(rig_counted(target->space, counter).failure, 3);
 	rig_search(target->space, &all, true);
-	assert_int_equal(news(target, TIER_SEARCH).user, 4);
+	assert_int_equal(event_of(target, TIER_SEARCH).user, 4);
 	assert_int_equal(rig_counted(target->space, counter).failure, 4);
 	no_event(target);
 }
@@ -458,8 +458,8 @@ static void load__leaves_a_header(void **state)
 	append(target, (struct rig_tier){.bits = 1, .flags = ATTACHMENT_ONCE});
 	no_event(target);
 	fake_finish(sent, TRANSPORT_OK);
-	assert_int_equal(news(target, TIER_GET_KEPT).moved, sizeof(target->memory));
-	news(target, TIER_UNLINK);
+	assert_int_equal(event_of(target, TIER_GET_KEPT).moved, sizeof(target->memory));
+	event_of(target, TIER_UNLINK);
 	no_event(target);
 }
 

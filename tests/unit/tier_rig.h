@@ -58,7 +58,7 @@ static inline uint64_t append(struct fake_target *target, struct rig_tier tier)
 	tier.length = tier.length ? tier.length : sizeof(data);
 	handle = rig_append(target->space, &tier);
 	if (!(tier.log & TIER_BIT(TIER_LINK)))
-		rig_news(target->space, target->queue, TIER_LINK);
+		rig_tier_event(target->space, target->queue, TIER_LINK);
 	return handle;
 }
 
