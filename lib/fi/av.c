@@ -52,11 +52,6 @@ static bool av_grow(struct av *av, uint32_t count)
 	return true;
 }
 
-const struct av_entry *av_at(const struct av *av, fi_addr_t index)
-{
-	return index < av->count && av->entries[index].used ? &av->entries[index] : NULL;
-}
-
 static bool entry_is(const struct av *av, uint32_t index, struct process process, uint32_t life)
 {
 	const struct av_entry *entry = av_at(av, index);

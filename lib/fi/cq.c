@@ -41,12 +41,7 @@ static bool cq_reserve(struct cq *cq, uint32_t count, uint32_t most)
 	return true;
 }
 
-static uint32_t cq_most(const struct cq *cq)
-{
-	return cq->bound > cq->least ? cq->bound : cq->least;
-}
-
-bool cq_promise(struct cq *cq)
+bool cq_promise_late(struct cq *cq)
 {
 	return cq_reserve(cq, 1, cq_most(cq));
 }
@@ -71,25 +66,18 @@ void cq_release_many(struct cq *cq, uint32_t count, uint32_t left)
 	cq->bound -= count;
 }
 
-void cq_line(struct cq *cq, const struct line *line)
+void cq_error(struct cq *cq, const struct failure *failure)
 {
-	cq->promised--;
-	cq->lines[cq->tail++ & (cq->room - 1)] = *line;
-	notice_rouse(&cq->notice);
-}
+	struct line *line = cq_place(cq);
 
-void cq_error(struct cq *cq, const struct line *line, const struct failure *failure)
-{
-	struct line failed = *line;
-
-	failed.failure = malloc(sizeof(*failure));
-	if (!failed.failure) {
+	line->failure = malloc(sizeof(*failure));
+	if (!line->failure) {
 		WARN(CQ, "there is no memory to tell of an error: %s\n", fi_strerror(failure->err));
 		cq_release(cq);
 		return;
 	}
-	*failed.failure = *failure;
-	cq_line(cq, &failed);
+	*line->failure = *failure;
+	cq_tell(cq);
 }
 
 /* --- reads */

@@ -138,32 +138,37 @@ static void operation_drop(struct operation *operation)
 	operation_free(operation);
 }
 
-static void operation_fail(
-	struct operation *operation, const struct line *line, const struct failure *failure)
+/* Its line stands in the queue's place, unless it is quiet. */
+static void operation_fail(struct operation *operation, const struct failure *failure)
 {
 	if (operation->quiet)
 		WARN(EP_DATA, "a message of fi_inject() may not have arrived: %s\n",
 			fi_strerror(failure->err));
 	else
-		cq_error(operation_cq(operation), line, failure);
+		cq_error(operation_cq(operation), failure);
 	counter_ended(operation_counter(operation), true);
 	operation_free(operation);
 }
 
-static void operation_complete(struct operation *operation, const struct line *line)
+static void operation_complete(struct operation *operation)
 {
 	if (operation->completes)
-		cq_line(operation_cq(operation), line);
+		cq_tell(operation_cq(operation));
 	else if (!operation->quiet)
 		cq_release(operation_cq(operation));
 	counter_ended(operation_counter(operation), false);
 	operation_free(operation);
 }
 
-static struct line operation_line(const struct operation *operation)
+/* The line of one that is not quiet, in its queue's place. */
+static struct line *operation_line(const struct operation *operation)
 {
-	return (struct line){.entry = {.op_context = operation->context, .flags = operation->flags},
+	struct line *line = cq_place(operation_cq(operation));
+
+	*line = (struct line){
+		.entry = {.op_context = operation->context, .flags = operation->flags},
 		.source = FI_ADDR_NOTAVAIL};
+	return line;
 }
 
 bool messages_owe(const struct endpoint *endpoint, struct process to)
@@ -201,13 +206,14 @@ static int failure_of(const struct endpoint *endpoint, uint32_t peer)
 
 static void send_done(struct operation *operation, const struct transfer *transfer)
 {
-	const struct line line = operation_line(operation);
 	const struct failure failure = {.err = failure_of(operation->endpoint, transfer->peer)};
 
+	if (!operation->quiet)
+		(void)operation_line(operation);
 	if (transfer->result == TRANSFER_FAILED)
-		operation_fail(operation, &line, &failure);
+		operation_fail(operation, &failure);
 	else
-		operation_complete(operation, &line);
+		operation_complete(operation);
 }
 
 /* What is known of a message, and of its sender. Returns false if the sender is to be known, and is
@@ -257,14 +263,14 @@ static bool receive_tell(struct endpoint *endpoint, const struct transfer *trans
 
 static void receive_done(struct operation *operation, const struct transfer *transfer)
 {
-	struct line line = operation_line(operation);
+	struct line *line = operation_line(operation);
 	struct failure failure = {0};
 
-	line.entry.buf = operation->buffer;
-	if (receive_tell(operation->endpoint, transfer, &line, &failure))
-		operation_complete(operation, &line);
+	line->entry.buf = operation->buffer;
+	if (receive_tell(operation->endpoint, transfer, line, &failure))
+		operation_complete(operation);
 	else
-		operation_fail(operation, &line, &failure);
+		operation_fail(operation, &failure);
 }
 
 /* FI_MULTI_RECV: one of the messages. */
@@ -272,16 +278,16 @@ void message_part(void *owner, struct transfer *many, const struct transfer *mes
 {
 	struct operation *operation = (struct operation *)(void *)many;
 	struct cq *cq = operation_cq(operation);
-	struct line line = operation_line(operation);
+	struct line *line = operation_line(operation);
 	struct failure failure = {0};
-	const bool received = receive_tell(owner, message, &line, &failure);
+	const bool received = receive_tell(owner, message, line, &failure);
 
-	line.entry.buf = message->buffer;
+	line->entry.buf = message->buffer;
 	operation->parts -= !received || operation->completes;
 	if (!received)
-		cq_error(cq, &line, &failure);
+		cq_error(cq, &failure);
 	else if (operation->completes)
-		cq_line(cq, &line);
+		cq_tell(cq);
 	counter_ended(operation_counter(operation), !received);
 }
 
@@ -289,19 +295,20 @@ void message_part(void *owner, struct transfer *many, const struct transfer *mes
 static void many_done(struct operation *operation, const struct transfer *transfer)
 {
 	const struct endpoint *endpoint = operation->endpoint;
-	const struct line line = {.entry = {.op_context = operation->context,
-					  .flags = FI_MULTI_RECV,
-					  .buf = operation->buffer},
-		.source = FI_ADDR_NOTAVAIL};
+	struct cq *cq = operation_cq(operation);
 	struct failure failure = {.err = FI_ECANCELED};
 
+	*cq_place(cq) = (struct line){.entry = {.op_context = operation->context,
+					      .flags = FI_MULTI_RECV,
+					      .buf = operation->buffer},
+		.source = FI_ADDR_NOTAVAIL};
 	if (operation->from != PEER_ANY && endpoint->peers[operation->from].err != 0)
 		failure.err = endpoint->peers[operation->from].err;
 	if (transfer->result == TRANSFER_WITHDRAWN) {
-		operation_fail(operation, &line, &failure);
+		operation_fail(operation, &failure);
 		return;
 	}
-	cq_line(operation_cq(operation), &line);
+	cq_tell(cq);
 	operation_free(operation);
 }
 
@@ -320,10 +327,8 @@ void message_done(void *owner, struct transfer *transfer)
 
 static void receive_end(struct operation *operation, int err)
 {
-	const struct line line = operation_line(operation);
-	const struct failure failure = {.err = err};
-
-	operation_fail(operation, &line, &failure);
+	(void)operation_line(operation);
+	operation_fail(operation, &(const struct failure){.err = err});
 }
 
 void messages_end_from(struct endpoint *endpoint, uint32_t peer)
@@ -421,12 +426,12 @@ static void injected_tell(struct endpoint *endpoint, const struct post *post)
 {
 	struct cq *cq = endpoint->tx.cq;
 
-	if (!post->quiet && (!endpoint->tx.selective || post->flags & FI_COMPLETION))
-		cq_line(cq,
-			&(const struct line){.entry = {.op_context = post->context,
-						     .flags = class_flag(post->class) | FI_SEND},
-				.source = FI_ADDR_NOTAVAIL});
-	else if (!post->quiet)
+	if (!post->quiet && (!endpoint->tx.selective || post->flags & FI_COMPLETION)) {
+		*cq_place(cq) = (struct line){.entry = {.op_context = post->context,
+						      .flags = class_flag(post->class) | FI_SEND},
+			.source = FI_ADDR_NOTAVAIL};
+		cq_tell(cq);
+	} else if (!post->quiet)
 		cq_release(cq);
 	counter_ended(endpoint->counts[COUNT_SEND].counter, false);
 }
@@ -514,22 +519,24 @@ static ssize_t send_post(struct fid_ep *fid, const struct post *post)
 static void search_tell(struct endpoint *endpoint, const struct post *post,
 	const struct message_found *found, int err)
 {
-	struct line line = {.entry = {.op_context = post->context,
-				    .flags = FI_RECV | class_flag(post->class),
-				    .len = found->length},
-		.source = FI_ADDR_NOTAVAIL};
+	struct cq *cq = endpoint->rx.cq;
+	struct line *line = cq_place(cq);
 	struct failure failure = {.err = err};
 
+	*line = (struct line){.entry = {.op_context = post->context,
+				      .flags = FI_RECV | class_flag(post->class),
+				      .len = found->length},
+		.source = FI_ADDR_NOTAVAIL};
 	if (err == 0 &&
-		!line_fill(endpoint, &line, found->peer, found->bits, found->marked, found->data)) {
+		!line_fill(endpoint, line, found->peer, found->bits, found->marked, found->data)) {
 		failure.err = FI_EADDRNOTAVAIL;
 		failure.has_address = true;
 		failure.address = peer_address(endpoint, found->peer);
 	}
 	if (failure.err != 0)
-		cq_error(endpoint->rx.cq, &line, &failure);
+		cq_error(cq, &failure);
 	else
-		cq_line(endpoint->rx.cq, &line);
+		cq_tell(cq);
 }
 
 /* What the context of a message that was claimed has beside it: a context that says nothing of one

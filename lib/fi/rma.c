@@ -353,30 +353,27 @@ static int failure_of(const struct movement *movement, enum tier_verdict verdict
 	}
 }
 
-static void movement_fail(struct remote *remote, const struct movement *movement, int err)
+/* err: 0: it has ended well. */
+static void movement_tell(struct remote *remote, const struct movement *movement, int err)
 {
-	const struct line line = {
-		.entry = {.op_context = movement->context, .flags = movement->flags},
-		.source = FI_ADDR_NOTAVAIL};
-	const struct failure failure = {.err = err};
+	struct cq *cq = remote->endpoint->tx.cq;
 
-	if (movement->quiet)
-		WARN(EP_DATA, "a write or an atomic operation of fi_inject has failed: %s\n",
-			fi_strerror(err));
+	if (movement->quiet) {
+		if (err != 0)
+			WARN(EP_DATA,
+				"a write or an atomic operation of fi_inject has failed: %s\n",
+				fi_strerror(err));
+		return;
+	}
+	*cq_place(cq) =
+		(struct line){.entry = {.op_context = movement->context, .flags = movement->flags},
+			.source = FI_ADDR_NOTAVAIL};
+	if (err != 0)
+		cq_error(cq, &(const struct failure){.err = err});
+	else if (movement->completes)
+		cq_tell(cq);
 	else
-		cq_error(remote->endpoint->tx.cq, &line, &failure);
-}
-
-static void movement_complete(struct remote *remote, const struct movement *movement)
-{
-	const struct line line = {
-		.entry = {.op_context = movement->context, .flags = movement->flags},
-		.source = FI_ADDR_NOTAVAIL};
-
-	if (movement->completes)
-		cq_line(remote->endpoint->tx.cq, &line);
-	else if (!movement->quiet)
-		cq_release(remote->endpoint->tx.cq);
+		cq_release(cq);
 }
 
 /* moved: bytes, as the target says. One that keeps to the rules moves all or none. */
@@ -396,10 +393,7 @@ static void movement_done(
 		movement_post(remote, movement);
 		return;
 	}
-	if (whole)
-		movement_complete(remote, movement);
-	else
-		movement_fail(remote, movement, failure_of(movement, verdict));
+	movement_tell(remote, movement, whole ? 0 : failure_of(movement, verdict));
 	counter_ended(remote->endpoint->counts[movement->count].counter, !whole);
 	movement_free(remote, movement);
 }
@@ -453,12 +447,14 @@ static void own_run(struct remote *remote)
 /* A peer has written, with data for the program. */
 static void write_tell(struct remote *remote, const struct remote_event *event)
 {
-	const struct line line = {.entry = {.flags = FI_RMA | FI_REMOTE_WRITE | FI_REMOTE_CQ_DATA,
-					  .len = event->moved,
-					  .data = event->value},
-		.source = FI_ADDR_NOTAVAIL};
+	struct cq *cq = remote->endpoint->rx.cq;
 
-	cq_line(remote->endpoint->rx.cq, &line);
+	*cq_place(cq) =
+		(struct line){.entry = {.flags = FI_RMA | FI_REMOTE_WRITE | FI_REMOTE_CQ_DATA,
+				      .len = event->moved,
+				      .data = event->value},
+			.source = FI_ADDR_NOTAVAIL};
+	cq_tell(cq);
 }
 
 static void portal_enable(struct remote *remote)

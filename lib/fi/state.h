@@ -451,15 +451,62 @@ int av_open(struct fid_domain *domain, struct fi_av_attr *attr, struct fid_av **
 /* As much of an address as there is room for, *length; then that is its own. to: NULL: no room. */
 void address_give(const struct address *address, void *to, size_t *length);
 /* NULL: there is no such address. */
-const struct av_entry *av_at(const struct av *av, fi_addr_t index);
+static inline const struct av_entry *av_at(const struct av *av, fi_addr_t index)
+{
+	return index < av->count && av->entries[index].used ? &av->entries[index] : NULL;
+}
 /* F6: the index of an address, if `index` is not it. AV_NONE: it was not inserted. */
 uint32_t av_find(const struct av *av, struct process process, uint32_t life, uint32_t index);
+
+/* --- wait.c: the domain's lock is held */
+
+/* notice_rouse() where a thread or a descriptor waits. */
+void notice_wake(struct notice *notice);
+/* Threads that sleep look once more. All who write `changes` have the lock. */
+static inline void notice_rouse(struct notice *notice)
+{
+	const uint32_t changes = atomic_load_explicit(&notice->changes, memory_order_relaxed) + 1;
+
+	atomic_store_explicit(&notice->changes, changes, memory_order_release);
+	if (notice->armed || notice->blocked != 0)
+		notice_wake(notice);
+}
+bool wait_is_offered(enum fi_wait_obj object);
+/* Returns false if there are no descriptors. */
+bool notice_open(struct notice *notice, struct domain *domain, enum fi_wait_obj object);
+void notice_close(struct notice *notice);
+/* From now on reads drive the endpoint. Returns false if there is no descriptor. */
+bool notice_join(struct notice *notice, struct binding *binding);
+void notice_part(struct binding *binding);
+void notice_drive(const struct notice *notice);
+/* Sleeps, without the domain's lock, until something may have come, or for so many ns. */
+void notice_sleep(struct notice *notice, uint64_t left);
+/* Nothing was found: from now on the descriptor becomes readable. -FI_EAGAIN: there is something
+ * by now. */
+int notice_arm(struct notice *notice);
+int notice_control(const struct notice *notice, int command, void *argument);
+int wait_try(struct fid_fabric *fabric, struct fid **fids, int count);
 
 /* --- cq.c */
 
 int cq_open(struct fid_domain *domain, struct fi_cq_attr *attr, struct fid_cq **cq, void *context);
+/* cq_promise() where the ring is to grow, or is full. */
+bool cq_promise_late(struct cq *cq);
+/* How many lines and promises there may be together. */
+static inline uint32_t cq_most(const struct cq *cq)
+{
+	return cq->bound > cq->least ? cq->bound : cq->least;
+}
 /* F1. Returns false if there is no place. */
-bool cq_promise(struct cq *cq);
+static inline bool cq_promise(struct cq *cq)
+{
+	const uint32_t used = cq->tail - cq->head + cq->promised;
+
+	if (used >= cq->room || used >= cq_most(cq))
+		return cq_promise_late(cq);
+	cq->promised++;
+	return true;
+}
 /* The same for a completion that no operation of this program has, beside all that was promised, as
  * long as the program has fewer unread than the queue is to have places. */
 bool cq_stretch(struct cq *cq);
@@ -467,9 +514,21 @@ bool cq_stretch(struct cq *cq);
  * promised otherwise. Then those that have not come are given back. */
 bool cq_promise_many(struct cq *cq, uint32_t count);
 void cq_release_many(struct cq *cq, uint32_t count, uint32_t left);
-/* The promised completion: a line; an error, if there is memory. */
-void cq_line(struct cq *cq, const struct line *line);
-void cq_error(struct cq *cq, const struct line *line, const struct failure *failure);
+/* The place of the next line. The owner of a promise may write it; the program sees it when it is
+ * told. */
+static inline struct line *cq_place(struct cq *cq)
+{
+	return &cq->lines[cq->tail & (cq->room - 1)];
+}
+/* The promised completion stands in its place: it is told. */
+static inline void cq_tell(struct cq *cq)
+{
+	cq->promised--;
+	cq->tail++;
+	notice_rouse(&cq->notice);
+}
+/* The same, as an error, if there is memory. */
+void cq_error(struct cq *cq, const struct failure *failure);
 int cq_arm(struct cq *cq); /* fi_trywait() */
 static inline bool cq_is_empty(const struct cq *cq)
 {
@@ -496,26 +555,6 @@ bool counter_share(struct counter *counter);
 /* The same for an endpoint that comes later; and one goes. */
 bool counters_join(struct endpoint *endpoint);
 void counters_part(struct endpoint *endpoint);
-
-/* --- wait.c: the domain's lock is held */
-
-bool wait_is_offered(enum fi_wait_obj object);
-/* Returns false if there are no descriptors. */
-bool notice_open(struct notice *notice, struct domain *domain, enum fi_wait_obj object);
-void notice_close(struct notice *notice);
-/* From now on reads drive the endpoint. Returns false if there is no descriptor. */
-bool notice_join(struct notice *notice, struct binding *binding);
-void notice_part(struct binding *binding);
-void notice_drive(const struct notice *notice);
-/* Threads that sleep look once more. */
-void notice_rouse(struct notice *notice);
-/* Sleeps, without the domain's lock, until something may have come, or for so many ns. */
-void notice_sleep(struct notice *notice, uint64_t left);
-/* Nothing was found: from now on the descriptor becomes readable. -FI_EAGAIN: there is something
- * by now. */
-int notice_arm(struct notice *notice);
-int notice_control(const struct notice *notice, int command, void *argument);
-int wait_try(struct fid_fabric *fabric, struct fid **fids, int count);
 
 /* --- poll.c */
 

@@ -121,11 +121,10 @@ void notice_drive(const struct notice *notice)
 
 /* --- waits */
 
-void notice_rouse(struct notice *notice)
+void notice_wake(struct notice *notice)
 {
 	struct binding *binding;
 
-	atomic_fetch_add_explicit(&notice->changes, 1, memory_order_release);
 	if (notice->armed) {
 		notice->armed = false;
 		(void)eventfd_write(notice->event, 1);
