@@ -111,7 +111,7 @@ enum mx_status_code {
 	MX_STATUS_BAD_SESSION = 10,         /* the address is of an earlier endpoint */
 	MX_STATUS_BAD_KEY = 11,             /* of a connect: the filter differs */
 	MX_STATUS_BAD_ENDPOINT = 12,        /* the peer cannot have that endpoint id */
-	MX_STATUS_BAD_RDMAWIN = 13,         /* the sender does not know its long message any more */
+	MX_STATUS_BAD_RDMAWIN = 13,         /* the sender has forgotten its long message */
 	MX_STATUS_ABORTED = 14,             /* the peer has given the transfer up */
 	MX_STATUS_EVENTQ_FULL = 15,         /* never given to programs */
 	MX_STATUS_NO_RESOURCES = 16
@@ -191,11 +191,11 @@ typedef struct {
 
 typedef struct mx_status {
 	mx_status_code_t code;
-	mx_endpoint_addr_t source; /* of a receive: the sender; of others: the peer */
-	uint64_t match_info;       /* of a receive: the sender's; of others: the call's */
+	mx_endpoint_addr_t source; /* a receive's sender; otherwise the peer */
+	uint64_t match_info;       /* a receive: as sent; otherwise as given to the call */
 	uint32_t msg_length;       /* bytes, as sent */
 	uint32_t xfer_length;      /* bytes that were delivered */
-	void *context;             /* as given to the call; NULL: of a probe */
+	void *context;             /* as given to the call; NULL for a probe */
 } mx_status_t;
 
 /* --- Library */
@@ -273,8 +273,8 @@ MX_FUNCTION mx_return_t mx_open_endpoint(uint32_t board_number, uint32_t endpoin
  *   MX_CLOSE_IN_HANDLER  The endpoint's unexpected handler made the call. */
 MX_FUNCTION mx_return_t mx_close_endpoint(mx_endpoint_t endpoint);
 
-/* Wakes every thread that is blocked on the endpoint: its call returns with `result` 0,
- * mx_connect() with MX_TIMEOUT. Requests stay pending. */
+/* Wakes every thread that is blocked on the endpoint. Its call returns with result 0; mx_connect()
+ * returns MX_TIMEOUT. Requests stay pending. */
 MX_FUNCTION mx_return_t mx_wakeup(mx_endpoint_t endpoint);
 
 /* Disable and enable the unexpected handler of the endpoint: between the first call and the second
@@ -371,9 +371,9 @@ MX_FUNCTION mx_return_t mx_issend(mx_endpoint_t endpoint, mx_segment_t *segments
 	uint32_t segments_count, mx_endpoint_addr_t destination, uint64_t match_info, void *context,
 	mx_request_t *request);
 
-/* Receives the oldest unexpected message whose match_info & match_mask equals match_info; if there
- * is none, the first such message that arrives and that no earlier receive takes. If the message is
- * longer than the memory, the rest is dropped and the status is MX_STATUS_TRUNCATED.
+/* Receives the oldest unexpected message whose match_info & match_mask equals match_info. If there
+ * is none, the request waits for such a message; receives that began earlier come first. If the
+ * message is longer than the memory, the rest is dropped and the status is MX_STATUS_TRUNCATED.
  * Returns
  *   MX_BAD_MATCH_MASK                    match_info has a bit that is not in match_mask.
  *   MX_BAD_MATCHING_FOR_CONTEXT_ID_MASK  match_mask does not have all bits of the context id.

@@ -407,9 +407,9 @@ PTL_API int PtlMDBind(ptl_handle_ni_t interface, ptl_md_t mem_desc, ptl_handle_m
  */
 PTL_API int PtlMDUnlink(ptl_handle_md_t mem_desc);
 
-/* 3.8 Reads a memory descriptor, and changes it if a queue is empty. No arriving message comes
- * between the two. A queue is empty if it has no event and no incoming operation is in progress
- * that will log one to it.
+/* 3.8 Reads a memory descriptor, and changes it if a queue is empty. No message arrives between
+ * the check of the queue and the change. A queue is empty if it has no event, and if no incoming
+ * operation is in progress that will log an event to it.
  *   old_md  out, may be NULL: the descriptor before the call; also written with PTL_NOUPDATE
  *   new_md  the new descriptor; NULL changes nothing
  *   testq   the queue that must be empty; PTL_EQ_NONE: no condition. It may be another queue than

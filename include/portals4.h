@@ -663,9 +663,9 @@ PTL_API int PtlCTInc(ptl_handle_ct_t ct_handle, ptl_ct_event_t increment);
  *   hdr_data       for the target's event
  * Returns
  *   PTL_ARG_INVALID  md_handle is bad, the range is not within the descriptor, length is larger
- *                    than max_msg_size (with PTL_MD_VOLATILE max_volatile_size), ack_req does not
- *                    exist or needs an event queue or counter that the descriptor lacks, or
- *                    target_id is a wildcard or not in the map. */
+ *                    than max_msg_size (or max_volatile_size, if the descriptor has
+ *                    PTL_MD_VOLATILE), ack_req does not exist or needs an event queue or counter
+ *                    that the descriptor lacks, or target_id is a wildcard or not in the map. */
 PTL_API int PtlPut(ptl_handle_md_t md_handle, ptl_size_t local_offset, ptl_size_t length,
 	ptl_ack_req_t ack_req, ptl_process_t target_id, ptl_pt_index_t pt_index,
 	ptl_match_bits_t match_bits, ptl_size_t remote_offset, void *user_ptr,

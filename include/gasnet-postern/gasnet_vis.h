@@ -21,8 +21,9 @@ typedef struct {
  * written must not overlap. Bytes are copied in the order of the pieces. Source and destination may
  * have pieces of different sizes, but must have the same number of bytes in all. A function with nb
  * in its name returns a handle. A function with nbi in its name begins an implicit operation of the
- * thread. The other functions return when the transfer is complete. Lists and strides may be
- * changed after the call, and the source of a put when the put is synchronised. */
+ * thread. The other functions return when the transfer is complete. The program may change the
+ * lists and strides after the call. It may change the source of a put once the put is
+ * synchronised. */
 
 /* Puts ranges of memory into ranges of the segment of a rank.
  *   dstcount, dstlist  the remote ranges
@@ -73,9 +74,9 @@ GASNET_FUNCTION void gasnet_geti_nbi_bulk(size_t dstcount, void *const dstlist[]
  *   dstaddr, dststrides    the first remote byte, and for each level the distance between its
  *                          pieces, in bytes
  *   srcaddr, srcstrides    the same for the local array
- *   count, stridelevels    count[0] is the number of contiguous bytes. For n from 1 to
- *                          stridelevels, a piece of level n is count[n] pieces of level n - 1, each
- *                          strides[n - 1] bytes after the one before */
+ *   count, stridelevels    a piece of level 0 is count[0] contiguous bytes. A piece of level
+ *                          n, up to stridelevels, is count[n] pieces of level n - 1, which begin
+ *                          strides[n - 1] bytes apart */
 GASNET_FUNCTION void gasnet_puts_bulk(gasnet_node_t node, void *dstaddr, const size_t dststrides[],
 	void *srcaddr, const size_t srcstrides[], const size_t count[], size_t stridelevels);
 GASNET_FUNCTION gasnet_handle_t gasnet_puts_nb_bulk(gasnet_node_t node, void *dstaddr,
@@ -89,9 +90,9 @@ GASNET_FUNCTION void gasnet_puts_nbi_bulk(gasnet_node_t node, void *dstaddr,
  *   dstaddr, dststrides    the first local byte, and for each level the distance between its
  *                          pieces, in bytes
  *   srcaddr, srcstrides    the same for the remote array
- *   count, stridelevels    count[0] is the number of contiguous bytes. For n from 1 to
- *                          stridelevels, a piece of level n is count[n] pieces of level n - 1, each
- *                          strides[n - 1] bytes after the one before */
+ *   count, stridelevels    a piece of level 0 is count[0] contiguous bytes. A piece of level
+ *                          n, up to stridelevels, is count[n] pieces of level n - 1, which begin
+ *                          strides[n - 1] bytes apart */
 GASNET_FUNCTION void gasnet_gets_bulk(void *dstaddr, const size_t dststrides[], gasnet_node_t node,
 	void *srcaddr, const size_t srcstrides[], const size_t count[], size_t stridelevels);
 GASNET_FUNCTION gasnet_handle_t gasnet_gets_nb_bulk(void *dstaddr, const size_t dststrides[],
