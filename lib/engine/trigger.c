@@ -26,16 +26,9 @@ void triggers_free(struct triggers *triggers)
 
 /* --- heaps: a trigger comes before those at twice its place, plus 1 and plus 2 --- */
 
-typedef bool (*before_function)(const struct trigger_due *a, const struct trigger_due *b);
-
 static bool is_due_before(const struct trigger_due *a, const struct trigger_due *b)
 {
 	return a->threshold != b->threshold ? a->threshold < b->threshold : a->number < b->number;
-}
-
-static bool is_given_before(const struct trigger_due *a, const struct trigger_due *b)
-{
-	return a->number < b->number;
 }
 
 static void heap_swap(struct trigger_due *a, struct trigger_due *b)
@@ -56,14 +49,13 @@ static void heap_raise(struct trigger_due *heap, uint32_t at)
 }
 
 /* The one at a place, below which all is in order, finds its own. */
-static void heap_lower(
-	struct trigger_due *heap, uint32_t count, uint32_t at, before_function before)
+static void heap_lower(struct trigger_due *heap, uint32_t count, uint32_t at)
 {
 	for (;;) {
 		uint32_t least = at;
 
 		for (uint32_t child = 2 * at + 1; child <= 2 * at + 2 && child < count; child++)
-			if (before(&heap[child], &heap[least]))
+			if (is_due_before(&heap[child], &heap[least]))
 				least = child;
 		if (least == at)
 			return;
@@ -73,10 +65,10 @@ static void heap_lower(
 }
 
 /* Takes the first one out of the heap: to the place behind its new end. */
-static void heap_pop(struct trigger_due *heap, uint32_t *count, before_function before)
+static void heap_pop(struct trigger_due *heap, uint32_t *count)
 {
 	heap_swap(&heap[0], &heap[--*count]);
-	heap_lower(heap, *count, 0, before);
+	heap_lower(heap, *count, 0);
 }
 
 /* --- lists --- */
@@ -142,33 +134,24 @@ void trigger_ready(struct triggers *triggers, const struct long_command *command
 	ready_append(triggers, trigger_make(triggers, command, lines));
 }
 
-static bool due_are_ordered(const struct trigger_due *due, uint32_t count)
+/* The one that was given last comes first. */
+static int given_compare(const void *left, const void *right)
 {
-	for (uint32_t i = 1; i < count; i++)
-		if (is_given_before(&due[i - 1], &due[i]))
-			return false;
-	return true;
+	const struct trigger_due *a = left, *b = right;
+
+	return a->number < b->number ? 1 : -1;
 }
 
-/* What has left the heap lies behind it, the last of it first. By thresholds that is mostly the
- * order in which it was given; else it becomes a heap by that, and leaves it again: T1. */
-static void due_order(struct trigger_due *due, uint32_t count)
-{
-	if (due_are_ordered(due, count))
-		return;
-	for (uint32_t i = count / 2; i-- > 0;)
-		heap_lower(due, count, i, is_given_before);
-	while (count > 1)
-		heap_pop(due, &count, is_given_before);
-}
-
+/* What has left the heap lies behind it, and is put in order by when it was given: T1. */
 void trigger_release(struct triggers *triggers, struct trigger_list *list, uint64_t sum)
 {
 	uint32_t all = list->count;
 
 	while (list->count > 0 && list->heap[0].threshold <= sum)
-		heap_pop(list->heap, &list->count, is_due_before);
-	due_order(&list->heap[list->count], all - list->count);
+		heap_pop(list->heap, &list->count);
+	if (all - list->count > 1)
+		qsort(&list->heap[list->count], all - list->count, sizeof(list->heap[0]),
+			given_compare);
 	for (uint32_t i = all; i-- > list->count;) {
 		PROBE(trigger, list->counter, list->heap[i].threshold, sum);
 		trace(TRACE_TRIGGER, handle_interface(list->counter), 0, list->heap[i].threshold);
