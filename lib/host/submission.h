@@ -71,34 +71,34 @@ void submission_post(const struct submission *submission, struct command *comman
 void submission_post_lines(const struct submission *submission, struct long_command *command,
 	unsigned lines) CORE_API(submission_post_lines);
 
-/* Posts a COMMAND_APPEND to a space with tiers, which this thread carries out if it can. */
-static inline void submission_append(const struct submission *submission, struct command *append)
+/* Posts a command that this thread carries out by run(), if it can. Returns false if the command
+ * may wait in the ring. */
+static inline __attribute__((always_inline)) bool submission_run(
+	const struct submission *submission, struct command *command,
+	bool (*run)(struct engine *engine, uint32_t space, const struct command *command))
 {
 	struct progress *progress = submission->progress;
 	bool done = false;
 
 	if (progress && progress_take(progress)) {
-		done = engine_append(progress->engine, submission->space, append); /* S2 */
+		done = run(progress->engine, submission->space, command); /* S2 */
 		progress_leave(progress);
 	}
 	if (!done)
-		submission_post(submission, append);
+		submission_post(submission, command);
+	return done;
 }
 
-/* The same for a COMMAND_RECEIVE to a space of two-sided messages. Returns false if it may wait in
- * the ring. */
+/* A COMMAND_APPEND to a space with tiers. */
+static inline void submission_append(const struct submission *submission, struct command *append)
+{
+	(void)submission_run(submission, append, engine_append);
+}
+
+/* A COMMAND_RECEIVE to a space of two-sided messages. */
 static inline bool submission_receive(const struct submission *submission, struct command *receive)
 {
-	struct progress *progress = submission->progress;
-	bool done = false;
-
-	if (progress && progress_take(progress)) {
-		done = engine_receive(progress->engine, submission->space, receive); /* S2 */
-		progress_leave(progress);
-	}
-	if (!done)
-		submission_post(submission, receive);
-	return done;
+	return submission_run(submission, receive, engine_receive);
 }
 
 /* The same for a COMMAND_LETTER, with its data. */
