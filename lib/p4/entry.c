@@ -234,10 +234,22 @@ static int entry_search(const struct call *call, ptl_pt_index_t portal, const pt
 	return code_of(visit_call(&call->visit, &command.command, NULL, NULL));
 }
 
-/* A list entry as a match list entry. */
-static ptl_me_t me_of(const struct call *call, const ptl_le_t *le)
+static bool me_is_good(const struct call *call, const ptl_me_t *me)
 {
-	ptl_me_t me = {
+	return me && ni_matches(call->ni) && (me->options & ~ME_OPTIONS) == 0;
+}
+
+/* An entry that a program gives, as a match list entry; NULL: it is bad. */
+static const ptl_me_t *me_given(
+	const struct call *call, const void *given, bool matches, ptl_me_t *room)
+{
+	const ptl_le_t *le = given;
+
+	if (matches)
+		return me_is_good(call, given) ? given : NULL;
+	if (!le || ni_matches(call->ni) || (le->options & ~LE_OPTIONS) != 0)
+		return NULL;
+	*room = (ptl_me_t){
 		.start = le->start,
 		.length = le->length,
 		.ct_handle = le->ct_handle,
@@ -246,55 +258,61 @@ static ptl_me_t me_of(const struct call *call, const ptl_le_t *le)
 		.match_id = {.phys = {PTL_NID_ANY, PTL_PID_ANY}},
 		.ignore_bits = UINT64_MAX,
 	};
-
 	if (ni_is_ranked(call->ni))
-		me.match_id.rank = PTL_RANK_ANY;
-	return me;
+		room->match_id.rank = PTL_RANK_ANY;
+	return room;
 }
 
-static bool le_is_good(const struct call *call, const ptl_le_t *le)
+static int given_append(ptl_handle_ni_t ni_handle, const struct place *place, const void *given,
+	bool matches, uint32_t *handle)
 {
-	return le && !ni_matches(call->ni) && (le->options & ~LE_OPTIONS) == 0;
-}
+	const ptl_me_t *me;
+	struct call call;
+	ptl_me_t room;
+	int code = call_enter(&call, ni_handle, NAME_NI);
 
-static bool me_is_good(const struct call *call, const ptl_me_t *me)
-{
-	return me && ni_matches(call->ni) && (me->options & ~ME_OPTIONS) == 0;
+	if (code != PTL_OK)
+		return code;
+	me = me_given(&call, given, matches, &room);
+	if (!handle || !me || place->list > PTL_OVERFLOW_LIST)
+		code = PTL_ARG_INVALID;
+	else
+		code = entry_append(&call, place, me, handle);
+	call_leave(&call);
+	return code;
 }
 
 int PtlLEAppend(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index, const ptl_le_t *le,
 	ptl_list_t ptl_list, void *user_ptr, ptl_handle_le_t *le_handle)
 {
 	const struct place place = {pt_index, ptl_list, user_ptr};
-	struct call call;
-	ptl_me_t me;
-	int code = call_enter(&call, ni_handle, NAME_NI);
 
-	if (code != PTL_OK)
-		return code;
-	if (!le_handle || !le_is_good(&call, le) || ptl_list > PTL_OVERFLOW_LIST) {
-		code = PTL_ARG_INVALID;
-	} else {
-		me = me_of(&call, le);
-		code = entry_append(&call, &place, &me, le_handle);
-	}
-	call_leave(&call);
-	return code;
+	return given_append(ni_handle, &place, le, false, le_handle);
 }
 
 int PtlMEAppend(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index, const ptl_me_t *me,
 	ptl_list_t ptl_list, void *user_ptr, ptl_handle_me_t *me_handle)
 {
 	const struct place place = {pt_index, ptl_list, user_ptr};
+
+	return given_append(ni_handle, &place, me, true, me_handle);
+}
+
+static int given_search(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index, const void *given,
+	bool matches, ptl_search_op_t op, void *user_ptr)
+{
+	const ptl_me_t *me;
 	struct call call;
+	ptl_me_t room;
 	int code = call_enter(&call, ni_handle, NAME_NI);
 
 	if (code != PTL_OK)
 		return code;
-	if (!me_handle || !me_is_good(&call, me) || ptl_list > PTL_OVERFLOW_LIST)
+	me = me_given(&call, given, matches, &room);
+	if (!me || op > PTL_SEARCH_DELETE)
 		code = PTL_ARG_INVALID;
 	else
-		code = entry_append(&call, &place, me, me_handle);
+		code = entry_search(&call, pt_index, me, op, user_ptr);
 	call_leave(&call);
 	return code;
 }
@@ -302,36 +320,13 @@ int PtlMEAppend(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index, const ptl_me
 int PtlLESearch(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index, const ptl_le_t *le,
 	ptl_search_op_t ptl_search_op, void *user_ptr)
 {
-	struct call call;
-	ptl_me_t me;
-	int code = call_enter(&call, ni_handle, NAME_NI);
-
-	if (code != PTL_OK)
-		return code;
-	if (!le_is_good(&call, le) || ptl_search_op > PTL_SEARCH_DELETE) {
-		code = PTL_ARG_INVALID;
-	} else {
-		me = me_of(&call, le);
-		code = entry_search(&call, pt_index, &me, ptl_search_op, user_ptr);
-	}
-	call_leave(&call);
-	return code;
+	return given_search(ni_handle, pt_index, le, false, ptl_search_op, user_ptr);
 }
 
 int PtlMESearch(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index, const ptl_me_t *me,
 	ptl_search_op_t ptl_search_op, void *user_ptr)
 {
-	struct call call;
-	int code = call_enter(&call, ni_handle, NAME_NI);
-
-	if (code != PTL_OK)
-		return code;
-	if (!me_is_good(&call, me) || ptl_search_op > PTL_SEARCH_DELETE)
-		code = PTL_ARG_INVALID;
-	else
-		code = entry_search(&call, pt_index, me, ptl_search_op, user_ptr);
-	call_leave(&call);
-	return code;
+	return given_search(ni_handle, pt_index, me, true, ptl_search_op, user_ptr);
 }
 
 /* due: NULL: at once. */
