@@ -393,6 +393,18 @@ static ALWAYS_INLINE void request_end(struct space *space, struct region *region
 	entry_settle(space, region);
 }
 
+/* The same of a request whose data have been moved in one go, or were not there. */
+static void request_pass(struct space *space, const struct find *find, enum tier_event kind,
+	enum tier_verdict verdict, struct account *account)
+{
+	const uint64_t start = region_start(find->region, find->placement.offset);
+
+	entry_use(space, find->region, find->attachment, &find->placement);
+	unexpected_keep(
+		space, find->region, find->attachment, kind, verdict, account, start, false);
+	request_end(space, find->region, find->attachment, kind, verdict, start, account);
+}
+
 /* What the answer to a message says of the region that took it. To be known before its end, which
  * may free the region. */
 static uint16_t answer_detail(
@@ -583,7 +595,6 @@ static void amo_take(struct space *space, struct process from, const struct mess
 	const struct placement *placement = &find->placement;
 	struct region *region = find->region;
 	const struct map memory = region_map(region, placement->offset, placement->length);
-	const uint64_t start = region_start(region, placement->offset);
 	struct account account = account_of(find, header);
 	bool fetches = header->kind == MESSAGE_FETCH;
 	const enum tier_event kind = fetches ? TIER_FETCH : TIER_ATOMIC;
@@ -596,10 +607,8 @@ static void amo_take(struct space *space, struct process from, const struct mess
 		space_count(space, gets_received);
 	else
 		space_count(space, puts_received);
-	entry_use(space, region, find->attachment, placement);
 	verdict = account_verdict(&account, amo_do(&memory, header, data, answer));
-	unexpected_keep(space, region, find->attachment, kind, verdict, &account, start, false);
-	request_end(space, region, find->attachment, kind, verdict, start, &account);
+	request_pass(space, find, kind, verdict, &account);
 	if (fetches)
 		copy_answer(space, answer, from, detail | (unsigned)verdict, header, placement);
 	else if (header->operation != 0)
@@ -732,20 +741,15 @@ static void load_take(struct space *space, struct process from, const struct mes
 	const struct find *find)
 {
 	const struct placement *placement = &find->placement;
-	struct region *region = find->region;
-	const struct map memory = region_map(region, placement->offset, placement->length);
-	const uint64_t start = region_start(region, placement->offset);
+	const struct map memory = region_map(find->region, placement->offset, placement->length);
 	struct operation *answer = answer_begin(space->engine, from, placement->length);
 	struct account account = account_of(find, header);
-	uint16_t detail = answer_detail(region, find->attachment, false);
-
+	uint16_t detail = answer_detail(find->region, find->attachment, false);
 	enum tier_verdict verdict = account_verdict(
 		&account, map_copy_out(&memory, 0, (void *)(uintptr_t)answer->message.memory.start,
 				  placement->length));
 
-	entry_use(space, region, find->attachment, placement);
-	unexpected_keep(space, region, find->attachment, TIER_GET, verdict, &account, start, false);
-	request_end(space, region, find->attachment, TIER_GET, verdict, start, &account);
+	request_pass(space, find, TIER_GET, verdict, &account);
 	copy_answer(space, answer, from, detail | (unsigned)verdict, header, placement);
 }
 
@@ -753,16 +757,10 @@ static void load_take(struct space *space, struct process from, const struct mes
 static void load_fail(struct space *space, struct process from, const struct message_header *header,
 	const struct find *find)
 {
-	struct region *region = find->region;
-	const uint64_t start = region_start(region, find->placement.offset);
 	struct account account = account_of(find, header);
-	uint16_t detail = answer_detail(region, find->attachment, false);
+	uint16_t detail = answer_detail(find->region, find->attachment, false);
 
-	account.moved = 0;
-	entry_use(space, region, find->attachment, &find->placement);
-	unexpected_keep(
-		space, region, find->attachment, TIER_GET, TIER_FAULT, &account, start, false);
-	request_end(space, region, find->attachment, TIER_GET, TIER_FAULT, start, &account);
+	request_pass(space, find, TIER_GET, account_verdict(&account, false), &account);
 	request_refuse(space->engine, from, header, detail | TIER_FAULT);
 }
 
