@@ -5,45 +5,17 @@
 
 #include <stdlib.h>
 
-bool pmix_begin(struct job *job, const char *name_space)
-{
-	(void)job;
-	(void)name_space;
-	abort();
-}
+#define NONE __attribute__((unused))
+#define MISSING(function)                                                                          \
+	function                                                                                   \
+	{                                                                                          \
+		abort();                                                                           \
+	}
 
-bool pmix_put(struct job *job, const char *key, const char *value)
-{
-	(void)job;
-	(void)key;
-	(void)value;
-	abort();
-}
-
-bool pmix_fence(struct job *job)
-{
-	(void)job;
-	abort();
-}
-
-bool pmix_get(struct job *job, uint32_t rank, const char *key, char *value, size_t size)
-{
-	(void)job;
-	(void)rank;
-	(void)key;
-	(void)value;
-	(void)size;
-	abort();
-}
-
-bool pmix_end(struct job *job)
-{
-	(void)job;
-	abort();
-}
-
-void pmix_abort(int code)
-{
-	(void)code;
-	abort();
-}
+MISSING(bool pmix_begin(NONE struct job *job, NONE const char *name_space))
+MISSING(bool pmix_put(NONE struct job *job, NONE const char *key, NONE const char *value))
+MISSING(bool pmix_fence(NONE struct job *job))
+MISSING(bool pmix_get(NONE struct job *job, NONE uint32_t rank, NONE const char *key,
+	NONE char *value, NONE size_t size))
+MISSING(bool pmix_end(NONE struct job *job))
+MISSING(void pmix_abort(NONE int code))
