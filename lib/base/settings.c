@@ -18,6 +18,7 @@
 #include <base/clock.h>
 #include <base/environment.h>
 #include <base/log.h>
+#include <base/number.h>
 #include <base/remedy.h>
 #include <base/setting_table.h>
 #include <base/settings.h>
@@ -99,40 +100,20 @@ static const struct unit *type_units(enum setting_type type)
 	return units_number;
 }
 
-static int digit_value(char c)
-{
-	if (c >= '0' && c <= '9')
-		return c - '0';
-	if (c >= 'a' && c <= 'f')
-		return c - 'a' + 10;
-	if (c >= 'A' && c <= 'F')
-		return c - 'A' + 10;
-	return 16;
-}
-
 /* Digits, then one of the units. A number too large for 64 bits is UINT64_MAX, which no setting
- * allows. By hand, because strtoull() takes signs, blanks and octal numbers. */
+ * allows. */
 static bool number_parse(const char *text, const struct unit *units, uint64_t *number)
 {
-	uint64_t value = 0;
-	bool overflow = false;
-	int base = 10;
+	const int base = text[0] == '0' && (text[1] == 'x' || text[1] == 'X') ? 16 : 10;
+	char *end;
 
-	if (text[0] == '0' && (text[1] == 'x' || text[1] == 'X')) {
-		base = 16;
-		text += 2;
-	}
-	if (digit_value(*text) >= base)
+	if (!isdigit((unsigned char)text[0])) /* strtoull() takes signs and blanks */
 		return false;
-	for (; digit_value(*text) < base; text++)
-		if (__builtin_mul_overflow(value, (uint64_t)base, &value) ||
-			__builtin_add_overflow(value, (uint64_t)digit_value(*text), &value))
-			overflow = true;
+	*number = strtoull(text, &end, base);
 	for (; units->name; units++)
-		if (strcmp(text, units->name) == 0) {
-			if (__builtin_mul_overflow(value, units->factor, &value))
-				overflow = true;
-			*number = overflow ? UINT64_MAX : value;
+		if (strcmp(end, units->name) == 0) {
+			if (__builtin_mul_overflow(*number, units->factor, number))
+				*number = UINT64_MAX;
 			return true;
 		}
 	return false;
@@ -144,8 +125,8 @@ static const char *small_parse(const char *text, unsigned max, unsigned *value)
 	const char *start = text;
 
 	*value = 0;
-	for (; digit_value(*text) < 10 && text - start < 3; text++)
-		*value = *value * 10 + (unsigned)digit_value(*text);
+	for (; isdigit((unsigned char)*text) && text - start < 3; text++)
+		*value = *value * 10 + (unsigned)(*text - '0');
 	return text == start || *value > max ? NULL : text;
 }
 
@@ -169,19 +150,13 @@ static const char *address_parse(const char *text, uint64_t *address)
 /* The last port is in the high half. */
 static bool range_parse(const char *text, uint64_t *number)
 {
-	uint64_t ends[2] = {0};
+	uint32_t first, last;
 
-	for (unsigned i = 0; i < 2; i++) {
-		if (i > 0 && *text++ != '-')
-			return false;
-		if (digit_value(*text) >= 10)
-			return false;
-		for (; digit_value(*text) < 10 && ends[i] <= UINT16_MAX; text++)
-			ends[i] = ends[i] * 10 + (uint64_t)digit_value(*text);
-	}
-	*number = ends[0] | ends[1] << 32;
-	return *text == '\0' && ends[0] > 0 && ends[1] <= UINT16_MAX &&
-	       ends[1] + 1 >= ends[0] + RANGE_MIN && ends[1] < ends[0] + RANGE_MAX;
+	if (!number_read(&text, "-", &first) || *text++ != '-' || !number_read(&text, "", &last))
+		return false;
+	*number = first | (uint64_t)last << 32;
+	return first > 0 && last <= UINT16_MAX && last + 1 >= (uint64_t)first + RANGE_MIN &&
+	       last < (uint64_t)first + RANGE_MAX;
 }
 
 /* A subnet's prefix is in the high half. */
