@@ -23,7 +23,8 @@
 
 #define LENGTH(table) (sizeof(table) / sizeof((table)[0]))
 
-/* The variables that front ends read; begins: all whose names begin so. */
+/* The variables that front ends read, and those of other implementations of Portals, for which
+ * users may have set them; begins: all whose names begin so. */
 static const struct outer {
 	const char *name;
 	bool begins;
@@ -58,21 +59,22 @@ static const struct outer {
 	{"WORLD_SIZE", false, TRUST_HARMLESS},
 	{"MASTER_ADDR", false, TRUST_HARMLESS},
 	{"MASTER_PORT", false, TRUST_HARMLESS},
+	{"PTL_ENABLE_MEM", false, TRUST_NONE},
+	{"PTL_DISABLE_MEM_REG_CACHE", false, TRUST_NONE},
 };
 
-/* Other names with PTL_: of the front ends, and of other implementations of Portals, for which
- * users may have set them. */
-static const struct {
-	const char *name;
-	bool begins;
-} foreign[] = {
-	{"PTL_LIM_", true},
-	{"PTL_ADI_", true},
-	{"PTL_MX_", true},
-	{"PTL_JOB", false},
-	{"PTL_ENABLE_MEM", false},
-	{"PTL_DISABLE_MEM_REG_CACHE", false},
-};
+/* The row of a name of so many bytes; NULL: there is none. */
+static const struct outer *outer_find(const char *name, size_t length)
+{
+	for (size_t i = 0; i < LENGTH(outers); i++) {
+		size_t known = strlen(outers[i].name);
+
+		if ((outers[i].begins ? length >= known : length == known) &&
+			memcmp(name, outers[i].name, known) == 0)
+			return &outers[i];
+	}
+	return NULL;
+}
 
 bool environment_is_privileged(void)
 {
@@ -150,16 +152,12 @@ const char *environment_fault(enum trust trust, const char *item)
 
 const char *environment_text(const char *name)
 {
-	enum trust trust = TRUST_NONE;
+	const struct outer *outer = outer_find(name, strlen(name));
 	const char *text = getenv(name);
 	const char *fault;
 
-	for (size_t i = 0; i < LENGTH(outers); i++)
-		if (outers[i].begins ? strncmp(name, outers[i].name, strlen(outers[i].name)) == 0
-				     : strcmp(name, outers[i].name) == 0)
-			trust = outers[i].trust;
-	assert(trust != TRUST_NONE);
-	fault = text ? environment_fault(trust, text) : NULL;
+	assert(outer);
+	fault = text ? environment_fault(outer->trust, text) : NULL;
 	if (!fault)
 		return text;
 	log_error("%s is \"%.64s\", %s", name, text, fault);
@@ -168,14 +166,7 @@ const char *environment_text(const char *name)
 
 bool environment_is_foreign(const char *name, size_t length)
 {
-	for (size_t i = 0; i < LENGTH(foreign); i++) {
-		size_t known = strlen(foreign[i].name);
-
-		if ((foreign[i].begins ? length >= known : length == known) &&
-			memcmp(name, foreign[i].name, known) == 0)
-			return true;
-	}
-	return false;
+	return outer_find(name, length) != NULL;
 }
 
 /* --- files --- */

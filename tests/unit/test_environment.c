@@ -210,6 +210,7 @@ static void test_foreign(void **state)
 		assert_true(environment_is_foreign(names[i], strlen(names[i])));
 	assert_false(environment_is_foreign("PTL_ENABLE_MEMORY", strlen("PTL_ENABLE_MEMORY")));
 	assert_false(environment_is_foreign("PTL_LI", strlen("PTL_LI")));
+	assert_false(environment_is_foreign("PTL_ADI_RANKS", strlen("PTL_ADI_RANKS")));
 }
 
 int main(void)
