@@ -58,13 +58,13 @@ struct client_port {
 	void *memory;       /* of the pair that is to be */
 	int set;            /* holds the socket */
 	int page_file;
-	_Atomic uint32_t *word; /* in this process's page */
-	unsigned calls;         /* since the last look at the time */
-	uint64_t tick;          /* the time of the next look at the socket */
-	uint64_t rest;          /* and of the next pair_rest() */
-	uint64_t deadline;      /* for the answer, or to call again */
-	uint64_t stalled;       /* since when posternd has taken nothing; 0: it has */
-	uint32_t pid;           /* CLIENT_PID_ANY before the first answer */
+	struct sleeper sleeper;
+	unsigned calls;    /* since the last look at the time */
+	uint64_t tick;     /* the time of the next look at the socket */
+	uint64_t rest;     /* and of the next pair_rest() */
+	uint64_t deadline; /* for the answer, or to call again */
+	uint64_t stalled;  /* since when posternd has taken nothing; 0: it has */
+	uint32_t pid;      /* CLIENT_PID_ANY before the first answer */
 	uint32_t uid;
 	uint32_t pair_frame; /* frame_size of the pair */
 	uint16_t vlan;
@@ -151,9 +151,9 @@ static void client_port_leave(struct client_port *client)
 		close(client->connection.socket);
 	}
 	client->connection.socket = -1;
-	if (client->connection.asleep)
-		munmap((void *)(uintptr_t)client->connection.asleep, shared_page_bytes());
-	client->connection.asleep = NULL;
+	if (client->connection.word)
+		munmap((void *)(uintptr_t)client->connection.word, shared_page_bytes());
+	client->connection.word = NULL;
 	if (client->pair) {
 		own = pair_count(client->pair);
 		client->counters.errors += own.errors;
@@ -275,9 +275,9 @@ static const struct client_answer *answer_of(const struct parcel *parcel)
 static bool client_port_enter(
 	struct client_port *client, const struct client_answer *answer, const struct parcel *parcel)
 {
-	client->connection.asleep =
+	client->connection.word =
 		shared_accept(parcel->fds[0], shared_page_bytes(), SHARED_PAGE_SEALS, PROT_READ);
-	if (!client->connection.asleep)
+	if (!client->connection.word)
 		return false;
 	client->connection.answered = true;
 	client->pair = pair_open(client->memory, 0, client->port.pool, answer->frame_size, NULL);
@@ -347,6 +347,7 @@ static void client_port_tick(struct client_port *client)
 	if (now < client->tick)
 		return;
 	client->tick = now + TICK;
+	sleeper_tick(&client->sleeper);
 	if (client->connection.socket >= 0)
 		client_port_hear(client);
 	else if (now >= client->deadline)
@@ -434,7 +435,7 @@ static int client_port_interrupt(struct port *port, bool on)
 	struct client_port *client = (struct client_port *)port;
 
 	client->tick = 0;
-	return shared_sleep(client->word, on) && on && client->pair ? client->set : -1;
+	return sleeper_sleep(&client->sleeper, on) && on && client->pair ? client->set : -1;
 }
 
 static void client_port_free(struct client_port *client)
@@ -443,8 +444,8 @@ static void client_port_free(struct client_port *client)
 	client_ports_remove(client);
 	if (client->set >= 0)
 		close(client->set);
-	if (client->word)
-		munmap((void *)(uintptr_t)client->word, shared_page_bytes());
+	if (client->sleeper.word)
+		munmap((void *)(uintptr_t)client->sleeper.word, shared_page_bytes());
 	if (client->page_file >= 0)
 		close(client->page_file);
 	if (client->port.pool)
@@ -659,8 +660,8 @@ struct port *client_port_open(
 		return NULL;
 	}
 	client->address = address;
-	client->word = shared_page_make(&client->page_file);
-	if (client->word) {
+	client->sleeper.word = shared_page_make(&client->page_file);
+	if (client->sleeper.word) {
 		if (!client_port_call(client, true))
 			*absent = !call_tell(client, errno);
 		else if (client_port_start(client, mtu, interface, absent))

@@ -23,7 +23,7 @@
 
 #define CLIENT_DIRECTORY "/run/postern"
 #define CLIENT_MAGIC     UINT32_C(0x65746147)
-#define CLIENT_VERSION   3u
+#define CLIENT_VERSION   4u
 #define CLIENT_PID_ANY   UINT32_MAX
 
 /* Why posternd refuses a process: X(constant, name). */

@@ -202,7 +202,7 @@ void client_end(struct clients *clients, struct client *client)
 	if (user->count == 0)
 		user_forget(clients, user);
 	socket_close(clients, client->connection.socket);
-	munmap((void *)(uintptr_t)client->connection.asleep, shared_page_bytes());
+	munmap((void *)(uintptr_t)client->connection.word, shared_page_bytes());
 	pair_close(client->pair);
 	free(client);
 	clients->count--;
@@ -335,7 +335,7 @@ static enum client_verdict client_open(struct clients *clients, struct client *c
 		.vlan = clients->options->vlan};
 	memcpy(client->identity.address, clients->options->port->address,
 		sizeof(client->identity.address));
-	*connection = (struct rendezvous_connection){.asleep = page,
+	*connection = (struct rendezvous_connection){.word = page,
 		.cheap = clients->cheap,
 		.answered = true,
 		.socket = connection->socket,

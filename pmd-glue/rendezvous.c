@@ -7,7 +7,7 @@
  *                                          <----  ANSWER {who, sizes} + page
  *      wake-ups                            <--->  wake-ups
  *
- * A page is one process's: it alone can write to it, others map it to read the word of H5.
+ * A page is one process's: it alone can write to it, others map it to read its word.
  */
 #include <pmd-glue/rendezvous.h>
 
@@ -64,8 +64,8 @@ struct rendezvous {
 	bool cheap;  /* H5: this process is registered */
 	bool looked; /* in this series of rendezvous_turn() */
 	uint64_t refused[REFUSALS];
-	_Atomic uint32_t *word; /* in this process's page */
-	struct link reporting;  /* connections with events to report */
+	struct sleeper sleeper;
+	struct link reporting; /* connections with events to report */
 	unsigned half_open_count;
 	unsigned connection_count;
 	struct half_open half_open[HALF_OPEN_MAX]; /* the oldest first */
@@ -76,7 +76,7 @@ struct rendezvous {
 };
 
 /* A process that has not answered wants to be woken. */
-static const _Atomic uint32_t unanswered = 1;
+static const _Atomic uint32_t unanswered = WORD_ASLEEP;
 
 static void close_and_forget(int *fd)
 {
@@ -154,8 +154,8 @@ static void rendezvous_remove(struct rendezvous *rendezvous)
 
 static bool page_make(struct rendezvous *rendezvous)
 {
-	rendezvous->word = shared_page_make(&rendezvous->page_file);
-	return rendezvous->word != NULL;
+	rendezvous->sleeper.word = shared_page_make(&rendezvous->page_file);
+	return rendezvous->sleeper.word != NULL;
 }
 
 /* --- messages --- */
@@ -310,9 +310,9 @@ static void connection_end(struct rendezvous *rendezvous, struct rendezvous_conn
 
 static void page_unmap(struct rendezvous_connection *connection)
 {
-	if (connection->asleep != &unanswered)
-		munmap((void *)(uintptr_t)connection->asleep, shared_page_bytes());
-	connection->asleep = &unanswered;
+	if (connection->word != &unanswered)
+		munmap((void *)(uintptr_t)connection->word, shared_page_bytes());
+	connection->word = &unanswered;
 }
 
 /* The connection that lives. */
@@ -344,7 +344,7 @@ static struct rendezvous_connection *connection_make(struct rendezvous *rendezvo
 	struct rendezvous_connection *connection = calloc(1, sizeof(*connection));
 	if (!connection)
 		return NULL;
-	connection->asleep = &unanswered;
+	connection->word = &unanswered;
 	connection->cheap = rendezvous->cheap;
 	connection->pid = pid;
 	connection->socket = -1;
@@ -391,7 +391,7 @@ static bool connection_answered(struct rendezvous *rendezvous,
 	page = shared_accept(parcel->fds[0], shared_page_bytes(), SHARED_PAGE_SEALS, PROT_READ);
 	if (!page)
 		return false;
-	connection->asleep = page;
+	connection->word = page;
 	connection->incarnation = hello_of(parcel)->incarnation;
 	connection->answered = true;
 	connection_report(rendezvous, connection, RENDEZVOUS_ANSWERED);
@@ -429,15 +429,26 @@ static enum heard connection_hear(
 	return good ? wakes_take(connection) : HEARD_END;
 }
 
-void rendezvous_signal(struct rendezvous_connection *connection, uint32_t asleep)
+static void connection_wake(struct rendezvous_connection *connection, uint32_t word)
 {
 	const int cancel = cancel_hold();
 	ssize_t sent = send(connection->socket, "", 1, MSG_DONTWAIT | MSG_NOSIGNAL);
+
 	/* A full socket wakes as well as one more message would. */
 	if (connection->answered && (sent == 1 || errno == EAGAIN))
-		connection->woken = asleep;
+		connection->woken = word;
 	connection->wakes_sent += sent == 1;
 	cancel_release(cancel);
+}
+
+void rendezvous_rouse(struct rendezvous_connection *connection)
+{
+	uint32_t word;
+
+	atomic_thread_fence(memory_order_seq_cst);
+	word = atomic_load_explicit(connection->word, memory_order_relaxed);
+	if ((word & WORD_ASLEEP) != 0 && word != connection->woken)
+		connection_wake(connection, word);
 }
 
 /* --- newcomers --- */
@@ -512,7 +523,7 @@ static bool newcomer_enter(struct rendezvous *rendezvous, int socket, const stru
 		return false;
 	}
 	page_unmap(connection);
-	connection->asleep = accepted.page;
+	connection->word = accepted.page;
 	connection->memory = accepted.memory;
 	connection->incarnation = hello_of(parcel)->incarnation;
 	connection->uid = who->uid;
@@ -652,10 +663,13 @@ static void rendezvous_look(struct rendezvous *rendezvous)
 bool rendezvous_turn(struct rendezvous *rendezvous, struct rendezvous_connection **connection,
 	enum rendezvous_event *event)
 {
-	if (atomic_load_explicit(rendezvous->word, memory_order_relaxed) % 2 != 0)
+	if ((atomic_load_explicit(rendezvous->sleeper.word, memory_order_relaxed) & WORD_ASLEEP) !=
+		0)
 		return false;
-	if (list_empty(&rendezvous->reporting) && !rendezvous->looked)
+	if (list_empty(&rendezvous->reporting) && !rendezvous->looked) {
+		sleeper_tick(&rendezvous->sleeper);
 		rendezvous_look(rendezvous);
+	}
 	rendezvous->looked = !list_empty(&rendezvous->reporting);
 	if (list_empty(&rendezvous->reporting))
 		return false;
@@ -669,7 +683,7 @@ bool rendezvous_turn(struct rendezvous *rendezvous, struct rendezvous_connection
 
 bool rendezvous_sleep(struct rendezvous *rendezvous, bool asleep)
 {
-	return shared_sleep(rendezvous->word, asleep);
+	return sleeper_sleep(&rendezvous->sleeper, asleep);
 }
 
 int rendezvous_set(const struct rendezvous *rendezvous)
@@ -854,8 +868,8 @@ void rendezvous_close(struct rendezvous *rendezvous)
 	close_and_forget(&rendezvous->set);
 	close_and_forget(&rendezvous->page_file);
 	directory_close(&rendezvous->directory);
-	if (rendezvous->word)
-		munmap((void *)(uintptr_t)rendezvous->word, shared_page_bytes());
+	if (rendezvous->sleeper.word)
+		munmap((void *)(uintptr_t)rendezvous->sleeper.word, shared_page_bytes());
 	rendezvous_remove(rendezvous);
 	pages_unmap_root(rendezvous, sizeof(*rendezvous));
 }

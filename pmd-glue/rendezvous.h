@@ -27,9 +27,7 @@
  *     its answer.
  * H4. If two processes connect to each other at the same time, the connection of the process with
  *     the lower id stays. The other process moves to that connection (RENDEZVOUS_REPLACED).
- * H5. A sleeper changes its word and then looks at its memory; a sender publishes and then looks at
- *     the word. The sleeper has the kernel make a fence on all CPUs (membarrier), so the sender
- *     needs only a compiler barrier.
+ * H5. A sender wakes a sleeper by its word (shared.h, S4).
  * H6. A wake-up is a message on the connection's socket, because another process that shares an
  *     eventfd can make writes to it block. The value of the sleeper's word differs from sleep to
  *     sleep, and a sender sends one message for each value.
@@ -47,10 +45,11 @@
 
 #include <base/list.h>
 #include <pmd-glue/directory.h>
+#include <pmd-glue/shared.h>
 
 #define RENDEZVOUS_PID_ANY UINT32_MAX
 /* Of the protocol, and of the layout of the memory that two processes share. */
-#define RENDEZVOUS_VERSION 2u
+#define RENDEZVOUS_VERSION 3u
 #define RENDEZVOUS_MAGIC   UINT32_C(0x6c6c6148)
 
 enum rendezvous_kind { RENDEZVOUS_HELLO = 1, RENDEZVOUS_ANSWER };
@@ -105,12 +104,12 @@ struct rendezvous_options {
 
 struct rendezvous_connection {
 	/* What rendezvous_wake() reads. */
-	const _Atomic uint32_t *asleep; /* the other process's word, odd: it sleeps */
-	uint32_t woken;                 /* the word's value at the last wake-up */
-	bool cheap;                     /* H5 */
-	bool answered;                  /* of a connection that this process made, H3; else true */
-	uint8_t end;                    /* 0: this process made the memory; 1: the other one did */
-	int socket;                     /* the rendezvous's; -1: the connection has ended */
+	const _Atomic uint32_t *word; /* the other process's (shared.h) */
+	uint32_t woken;               /* the word's value at the last wake-up */
+	bool cheap;                   /* H5 */
+	bool answered;                /* of a connection that this process made, H3; else true */
+	uint8_t end;                  /* 0: this process made the memory; 1: the other one did */
+	int socket;                   /* the rendezvous's; -1: the connection has ended */
 	/* pair_bytes, zero at first. The caller unmaps it, also what RENDEZVOUS_REPLACED
 	 * replaces. */
 	void *memory;
@@ -183,20 +182,18 @@ void rendezvous_drop(struct rendezvous *rendezvous, struct rendezvous_connection
  * asleep false the owner looks by itself again, and calls rendezvous_turn(); returns true. */
 bool rendezvous_sleep(struct rendezvous *rendezvous, bool asleep);
 
-void rendezvous_signal(struct rendezvous_connection *connection, uint32_t asleep);
+/* For rendezvous_wake(): the other process may sleep. */
+void rendezvous_rouse(struct rendezvous_connection *connection);
 
 /* After something was published in the connection's memory. */
 static inline void rendezvous_wake(struct rendezvous_connection *connection)
 {
-	uint32_t asleep;
-
 	if (connection->cheap)
 		atomic_signal_fence(memory_order_seq_cst);
 	else
 		atomic_thread_fence(memory_order_seq_cst);
-	asleep = atomic_load_explicit(connection->asleep, memory_order_relaxed);
-	if (asleep % 2 != 0 && asleep != connection->woken)
-		rendezvous_signal(connection, asleep);
+	if ((atomic_load_explicit(connection->word, memory_order_relaxed) & WORD_BITS) != 0)
+		rendezvous_rouse(connection);
 }
 
 #endif

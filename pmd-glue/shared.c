@@ -89,17 +89,37 @@ _Atomic uint32_t *shared_page_make(int *file)
 	return NULL;
 }
 
-bool shared_sleep(_Atomic uint32_t *word, bool asleep)
+/* Seq_cst: a sleeper looks at its memory after this (S4). */
+static void word_set(_Atomic uint32_t *word, uint32_t bits)
 {
 	uint32_t now = atomic_load_explicit(word, memory_order_relaxed);
-	if ((now % 2 != 0) == asleep)
-		return true;
-	atomic_store_explicit(word, now + 1, memory_order_seq_cst);
+
+	atomic_store_explicit(word, ((now | WORD_BITS) + 1) | bits, memory_order_seq_cst);
 	atomic_thread_fence(memory_order_seq_cst);
-	if (!asleep || syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL_EXPEDITED, 0, 0) == 0)
+}
+
+bool sleeper_sleep(struct sleeper *sleeper, bool asleep)
+{
+	uint32_t now = atomic_load_explicit(sleeper->word, memory_order_relaxed);
+
+	if (((now & WORD_ASLEEP) != 0) == asleep)
 		return true;
-	atomic_store_explicit(word, now + 2, memory_order_relaxed);
+	sleeper->ticks = 0;
+	word_set(sleeper->word, asleep ? WORD_BITS : WORD_FENCED);
+	if ((now & WORD_FENCED) != 0 ||
+		syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL_EXPEDITED, 0, 0) == 0)
+		return true;
+	word_set(sleeper->word, 0);
 	return false;
+}
+
+/* The first tick comes at once, the second a tick later. */
+void sleeper_tick(struct sleeper *sleeper)
+{
+	uint32_t now = atomic_load_explicit(sleeper->word, memory_order_relaxed);
+
+	if ((now & WORD_BITS) == WORD_FENCED && ++sleeper->ticks >= 2)
+		word_set(sleeper->word, 0);
 }
 
 /* --- messages --- */

@@ -5,8 +5,14 @@
  * S1. Memory has no name: it is a sealed memfd, which goes over a UNIX socket and ends with its
  *     processes. Nobody can truncate it under a reader.
  * S2. A page is one process's. The process alone can write to it; others map it to read the word
- *     that says whether the process sleeps (H5 of rendezvous.h).
+ *     that says whether the process sleeps.
  * S3. Descriptors that come with a message are closed unless the message is as expected.
+ * S4. A sleeper changes its word and then looks at its memory; a sender publishes and then looks at
+ *     the word. One of the two must see the other, so each makes a fence between. While the word
+ *     says 0, the sender's is one for the compiler alone: before the word says anything else, the
+ *     kernel makes that fence on all CPUs (membarrier), which costs more than the sleep itself in a
+ *     virtual machine. So the word asks for the senders' fences from the first sleep until its
+ *     process has been awake for two ticks, and the sleeps until then need no membarrier.
  */
 #ifndef PMD_GLUE_SHARED_H
 #define PMD_GLUE_SHARED_H
@@ -30,9 +36,21 @@ void *shared_map(int fd, size_t bytes, int protection);
 void *shared_accept(int fd, size_t bytes, int seals, int protection);
 /* Makes this process's page (S2) and its file. NULL after an error line. */
 _Atomic uint32_t *shared_page_make(int *file);
-/* Changes the word, odd while asleep, and has the kernel make the fence that lets senders do
- * without (H5). Returns false if the kernel cannot; then nothing has changed. */
-bool shared_sleep(_Atomic uint32_t *word, bool asleep);
+
+/* Of a word, whose other bits differ from change to change. */
+#define WORD_ASLEEP 1u
+#define WORD_FENCED 2u /* the sender makes a fence, and looks again */
+#define WORD_BITS   (WORD_ASLEEP | WORD_FENCED)
+
+struct sleeper {
+	_Atomic uint32_t *word; /* in this process's page */
+	unsigned ticks;         /* while awake, since the last sleep */
+};
+
+/* S4. Returns false if the kernel cannot make the fence; then the process is awake. */
+bool sleeper_sleep(struct sleeper *sleeper, bool asleep);
+/* About once a millisecond. */
+void sleeper_tick(struct sleeper *sleeper);
 
 /* What came with one message. */
 struct parcel {

@@ -78,7 +78,7 @@ struct switch_state {
 	struct sockaddr_un address;
 	int lock;
 	int wakeup; /* an eventfd in the clients' set */
-	_Atomic uint32_t *word;
+	struct sleeper sleeper;
 	_Atomic bool stop;
 	unsigned turns; /* since the last look at the time */
 	uint64_t begun;
@@ -482,6 +482,7 @@ static void switch_tick(struct switch_state *state)
 	if (now < state->tick)
 		return;
 	state->tick = now + TICK;
+	sleeper_tick(&state->sleeper);
 	switch_hear(state);
 	if (now >= state->cool) {
 		state->cool = now + TICK;
@@ -523,7 +524,7 @@ static bool switch_sleep(struct switch_state *state)
 	const struct port_operations *port = state->port->operations;
 	struct pollfd descriptors[2] = {{.fd = state->clients.set, .events = POLLIN}};
 	int called = port->interrupt ? port->interrupt(state->port, true) : -1;
-	bool asleep = shared_sleep(state->word, true), work;
+	bool asleep = sleeper_sleep(&state->sleeper, true), work;
 
 	descriptors[1] = (struct pollfd){.fd = called, .events = POLLIN};
 	state->tick = 0;
@@ -534,7 +535,7 @@ static bool switch_sleep(struct switch_state *state)
 			asleep && called >= 0 && state->resting <= state->now ? SLEEP_TIME
 									      : SLEEP_SHORT);
 	if (asleep)
-		(void)shared_sleep(state->word, false);
+		(void)sleeper_sleep(&state->sleeper, false);
 	if (port->interrupt)
 		(void)port->interrupt(state->port, false);
 	state->tick = 0;
@@ -649,9 +650,9 @@ struct switch_state *switch_open(const struct switch_options *options)
 		snprintf(state->directory, sizeof(state->directory), "%s", state->address.sun_path);
 		*strrchr(state->directory, '/') = 0;
 		if (directory_enter(state) && listener_open(state))
-			state->word = shared_page_make(&state->clients.page_file);
+			state->sleeper.word = shared_page_make(&state->clients.page_file);
 	}
-	if (state->word) {
+	if (state->sleeper.word) {
 		state->port = options->port;
 		return state;
 	}
@@ -675,8 +676,8 @@ void switch_close(struct switch_state *state)
 		close(state->clients.page_file);
 	if (state->lock >= 0)
 		close(state->lock);
-	if (state->word)
-		munmap((void *)(uintptr_t)state->word, shared_page_bytes());
+	if (state->sleeper.word)
+		munmap((void *)(uintptr_t)state->sleeper.word, shared_page_bytes());
 	if (state->port)
 		state->port->operations->close(state->port);
 	sem_destroy(&state->looked);

@@ -421,7 +421,7 @@ static void rendezvous_drop__leaves_the_other_links_as_they_are(void **state)
 
 /* --- sleep --- */
 
-struct sleeper {
+struct talker {
 	struct rendezvous *rendezvous;
 	struct rendezvous_connection *connection;
 	_Atomic uint32_t *mine, *other; /* numbers in the memory */
@@ -429,58 +429,101 @@ struct sleeper {
 };
 
 /* Answers each number of the other one's with the next. */
-static void *sleeper_run(void *context)
+static void *talker_run(void *context)
 {
-	struct sleeper *sleeper = context;
-	struct pollfd set = {.fd = rendezvous_set(sleeper->rendezvous), .events = POLLIN};
+	struct talker *talker = context;
+	struct pollfd set = {.fd = rendezvous_set(talker->rendezvous), .events = POLLIN};
 
-	for (uint32_t n = 1; n <= SLEEPS && !sleeper->lost; n++) {
+	for (uint32_t n = 1; n <= SLEEPS && !talker->lost; n++) {
 		struct rendezvous_connection *connection;
 		enum rendezvous_event event;
 
-		while (atomic_load_explicit(sleeper->other, memory_order_acquire) < n - 1) {
-			if (rendezvous_sleep(sleeper->rendezvous, true) &&
-				atomic_load_explicit(sleeper->other, memory_order_acquire) <
-					n - 1 &&
+		while (atomic_load_explicit(talker->other, memory_order_acquire) < n - 1) {
+			if (rendezvous_sleep(talker->rendezvous, true) &&
+				atomic_load_explicit(talker->other, memory_order_acquire) < n - 1 &&
 				poll(&set, 1, WAIT) != 1) {
-				sleeper->lost = true;
+				talker->lost = true;
 				break;
 			}
-			rendezvous_sleep(sleeper->rendezvous, false);
-			while (rendezvous_turn(sleeper->rendezvous, &connection, &event))
-				sleeper->lost = true;
+			rendezvous_sleep(talker->rendezvous, false);
+			/* Often enough that some sleeps begin with senders that make no fence. */
+			for (unsigned ticks = 0; ticks <= n % 2; ticks++)
+				while (rendezvous_turn(talker->rendezvous, &connection, &event))
+					talker->lost = true;
 		}
-		atomic_store_explicit(sleeper->mine, n, memory_order_release);
-		rendezvous_wake(sleeper->connection);
+		atomic_store_explicit(talker->mine, n, memory_order_release);
+		rendezvous_wake(talker->connection);
 	}
 	return NULL;
 }
 
+static uint32_t word_of(const struct rendezvous_connection *connection)
+{
+	return atomic_load(connection->word);
+}
+
+/* S4 */
+static void rendezvous_sleep__asks_senders_for_fences_while_it_is_frequent(void **state)
+{
+	struct rendezvous *rendezvous = rendezvous_of(1), *other = rendezvous_of(2);
+	struct rendezvous_connection *connection = rendezvous_connect(rendezvous, 2), *end;
+	uint32_t last = 0;
+
+	(void)state;
+	end = expect(other, RENDEZVOUS_CAME);
+	expect(rendezvous, RENDEZVOUS_ANSWERED);
+	for (unsigned n = 0; n < 3; n++) {
+		expect_nothing(rendezvous);
+		assert_int_equal(word_of(end) & WORD_BITS, 0);
+		for (unsigned naps = 0; naps < 3; naps++) {
+			if (!rendezvous_sleep(rendezvous, true))
+				skip();
+			assert_int_equal(word_of(end) & WORD_BITS, WORD_BITS);
+			assert_int_not_equal(word_of(end), last);
+			last = word_of(end);
+			rendezvous_wake(end);
+			rendezvous_wake(end);
+			assert_int_equal(end->wakes_sent, 3 * n + naps + 1);
+			rendezvous_sleep(rendezvous, false);
+			rendezvous_wake(end);
+			assert_false(
+				rendezvous_turn(rendezvous, &(struct rendezvous_connection *){NULL},
+					&(enum rendezvous_event){0}));
+			assert_int_equal(word_of(end) & WORD_BITS, WORD_FENCED);
+			assert_int_equal(end->wakes_sent, 3 * n + naps + 1);
+		}
+	}
+	assert_int_equal(connection->wakes_received, end->wakes_sent);
+	forget(rendezvous, connection);
+	forget(other, end);
+	rendezvous_close(other);
+	rendezvous_close(rendezvous);
+}
+
 static void rendezvous_sleep__misses_no_call(void **state)
 {
-	struct sleeper sleepers[2] = {
+	struct talker talkers[2] = {
 		{.rendezvous = rendezvous_of(1)}, {.rendezvous = rendezvous_of(2)}};
 	pthread_t thread;
 
 	(void)state;
-	if (!rendezvous_sleep(sleepers[0].rendezvous, true))
+	if (!rendezvous_sleep(talkers[0].rendezvous, true))
 		skip();
-	rendezvous_sleep(sleepers[0].rendezvous, false);
-	sleepers[0].connection = rendezvous_connect(sleepers[0].rendezvous, 2);
-	sleepers[1].connection = expect(sleepers[1].rendezvous, RENDEZVOUS_CAME);
-	expect(sleepers[0].rendezvous, RENDEZVOUS_ANSWERED);
+	rendezvous_sleep(talkers[0].rendezvous, false);
+	talkers[0].connection = rendezvous_connect(talkers[0].rendezvous, 2);
+	talkers[1].connection = expect(talkers[1].rendezvous, RENDEZVOUS_CAME);
+	expect(talkers[0].rendezvous, RENDEZVOUS_ANSWERED);
 	for (unsigned n = 0; n < 2; n++) {
-		sleepers[n].mine = (_Atomic uint32_t *)sleepers[n].connection->memory + 64 * n;
-		sleepers[n].other =
-			(_Atomic uint32_t *)sleepers[n].connection->memory + 64 * (1 - n);
+		talkers[n].mine = (_Atomic uint32_t *)talkers[n].connection->memory + 64 * n;
+		talkers[n].other = (_Atomic uint32_t *)talkers[n].connection->memory + 64 * (1 - n);
 	}
-	assert_int_equal(pthread_create(&thread, NULL, sleeper_run, &sleepers[1]), 0);
-	sleeper_run(&sleepers[0]);
+	assert_int_equal(pthread_create(&thread, NULL, talker_run, &talkers[1]), 0);
+	talker_run(&talkers[0]);
 	pthread_join(thread, NULL);
-	assert_false(sleepers[0].lost || sleepers[1].lost);
+	assert_false(talkers[0].lost || talkers[1].lost);
 	for (unsigned n = 0; n < 2; n++) {
-		munmap(sleepers[n].connection->memory, BYTES);
-		rendezvous_close(sleepers[n].rendezvous);
+		munmap(talkers[n].connection->memory, BYTES);
+		rendezvous_close(talkers[n].rendezvous);
 	}
 }
 
@@ -646,6 +689,7 @@ int main(void)
 		CASE(rendezvous_turn__ends_an_old_life_before_a_new_one_comes),
 		CASE(rendezvous_connect__leaves_nothing_behind),
 		CASE(rendezvous_drop__leaves_the_other_links_as_they_are),
+		CASE(rendezvous_sleep__asks_senders_for_fences_while_it_is_frequent),
 		CASE(rendezvous_sleep__misses_no_call),
 		CASE(rendezvous_open__refuses_a_process_id_in_use),
 		CASE(rendezvous_open__says_nothing_of_a_process_id_that_is_tried),
