@@ -112,42 +112,41 @@ static int counter_bind(struct endpoint *endpoint, struct counter *counter, uint
 	return 0;
 }
 
+static int object_bind(struct endpoint *endpoint, struct fid *bound, uint64_t flags)
+{
+	if (endpoint->enabled)
+		return -FI_EOPBADSTATE;
+	switch (bound->fclass) {
+	case FI_CLASS_CQ:
+		return queue_bind(endpoint, object_of(bound, struct cq), flags);
+	case FI_CLASS_AV:
+		if (endpoint->av || object_of(bound, struct av)->domain != endpoint->domain)
+			return -FI_EINVAL;
+		endpoint->av = object_of(bound, struct av);
+		endpoint->av->uses++;
+		return 0;
+	case FI_CLASS_EQ:
+		if (endpoint->eq)
+			return -FI_EINVAL;
+		endpoint->eq = object_of(bound, struct eq);
+		atomic_fetch_add(&endpoint->eq->uses, 1);
+		return 0;
+	case FI_CLASS_CNTR:
+		return counter_bind(endpoint, object_of(bound, struct counter), flags);
+	default:
+		return -FI_EINVAL;
+	}
+}
+
 static int endpoint_bind(struct fid *fid, struct fid *bound, uint64_t flags)
 {
 	struct endpoint *endpoint = endpoint_of(fid);
-	int result = 0;
+	int result;
 
-	if (endpoint->enabled)
-		return -FI_EOPBADSTATE;
 	if (!bound)
 		return -FI_EINVAL;
 	domain_enter(endpoint->domain);
-	switch (bound->fclass) {
-	case FI_CLASS_CQ:
-		result = queue_bind(endpoint, object_of(bound, struct cq), flags);
-		break;
-	case FI_CLASS_AV:
-		if (endpoint->av || object_of(bound, struct av)->domain != endpoint->domain) {
-			result = -FI_EINVAL;
-			break;
-		}
-		endpoint->av = object_of(bound, struct av);
-		endpoint->av->uses++;
-		break;
-	case FI_CLASS_EQ:
-		if (endpoint->eq) {
-			result = -FI_EINVAL;
-			break;
-		}
-		endpoint->eq = object_of(bound, struct eq);
-		atomic_fetch_add(&endpoint->eq->uses, 1);
-		break;
-	case FI_CLASS_CNTR:
-		result = counter_bind(endpoint, object_of(bound, struct counter), flags);
-		break;
-	default:
-		result = -FI_EINVAL;
-	}
+	result = object_bind(endpoint, bound, flags);
 	domain_leave(endpoint->domain);
 	return result;
 }
@@ -196,7 +195,7 @@ static enum answer messages_make(struct endpoint *endpoint)
 		.front = &fi_front,
 		.interface = endpoint->interface,
 		.space = MESSAGES_SPACE,
-		.classes = 2,
+		.classes = CLASSES,
 		.count = endpoint->peers_max,
 		.eager = EAGER,
 		.memory = MESSAGES_MEMORY,
@@ -279,15 +278,16 @@ static int endpoint_enable(struct endpoint *endpoint)
 {
 	int result;
 
-	if (endpoint->enabled)
-		return 0;
-	if (!endpoint->av)
-		return -FI_ENOAV;
-	if ((endpoint->caps & (FI_SEND | CAPS_MOVES) && !endpoint->tx.cq) ||
-		(endpoint->caps & FI_RECV && !endpoint->rx.cq))
-		return -FI_ENOCQ;
 	domain_enter(endpoint->domain);
-	result = endpoint_start(endpoint);
+	if (endpoint->enabled)
+		result = 0;
+	else if (!endpoint->av)
+		result = -FI_ENOAV;
+	else if ((endpoint->caps & (FI_SEND | CAPS_MOVES) && !endpoint->tx.cq) ||
+		 (endpoint->caps & FI_RECV && !endpoint->rx.cq))
+		result = -FI_ENOCQ;
+	else
+		result = endpoint_start(endpoint);
 	domain_leave(endpoint->domain);
 	return result;
 }

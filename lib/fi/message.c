@@ -182,6 +182,15 @@ bool messages_owe(const struct endpoint *endpoint, struct process to)
 	return false;
 }
 
+bool operations_name(const struct endpoint *endpoint, uint32_t peer)
+{
+	list_each (const struct operation, operation, &endpoint->pending, link)
+		if (operation->from == peer ||
+			(operation_sends(operation) && operation->transfer.peer == peer))
+			return true;
+	return false;
+}
+
 void operations_close(struct endpoint *endpoint)
 {
 	struct operation *operation;

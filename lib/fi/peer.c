@@ -19,7 +19,8 @@
  *     peers_progress() acts. Greetings that wait are VISITORS at most, and answers under way
  *     ANSWERS; what is beyond is dropped, and asked again.
  * P6. When all numbers are used, those of lost peers are given back, then that of a peer that the
- *     program has not named and that has sent nothing.
+ *     program has not named and that has sent nothing, or that the program has removed from the
+ *     vector and that no operation and no kept message names.
  */
 #include <fi/state.h>
 
@@ -126,6 +127,30 @@ void peer_failed(void *owner, uint32_t number, const char *why)
 		messages_is_stranger(endpoint->messages, number) ? FI_EHOSTUNREACH : FI_EIO);
 }
 
+static bool peer_is_kept_from(const struct endpoint *endpoint, uint32_t number)
+{
+	struct receive_wish all = {.peer = number, .ignore = UINT64_MAX};
+	struct message_found found;
+	bool kept = false;
+
+	for (; all.class < CLASSES && !kept; all.class ++)
+		kept = messages_probe_wish(endpoint->messages, &all, &found);
+	return kept;
+}
+
+/* P6. May its number be given to another process? */
+static bool peer_is_spare(struct endpoint *endpoint, uint32_t number)
+{
+	const struct peer *peer = &endpoint->peers[number];
+
+	if (!peer->wanted)
+		return peer->state == PEER_OPEN &&
+		       !messages_has_carried(endpoint->messages, number);
+	return peer_lives(peer) && peer_index(endpoint, number) == AV_NONE &&
+	       !messages_is_owed(endpoint->messages, number) &&
+	       !operations_name(endpoint, number) && !peer_is_kept_from(endpoint, number);
+}
+
 /* P6. */
 static void peers_reclaim(struct endpoint *endpoint)
 {
@@ -140,8 +165,7 @@ static void peers_reclaim(struct endpoint *endpoint)
 	for (uint32_t i = 1; i < endpoint->peer_count && !reclaimed; i++) {
 		struct peer *peer = &endpoint->peers[i];
 
-		if (peer->state != PEER_OPEN || peer->wanted ||
-			messages_has_carried(endpoint->messages, i))
+		if (!peer_is_spare(endpoint, i))
 			continue;
 		peer_lose(endpoint, i, FI_EHOSTUNREACH);
 		if (messages_retire(endpoint->messages, i)) {

@@ -60,6 +60,7 @@
 #include <wire/frame.h>
 
 #define FI_PROCESS    UINT32_C(0x46000000)
+#define CLASSES       2 /* of messages: tagged, and not */
 #define INJECT_MAX    4096
 #define MESSAGE_MAX   (UINT64_C(1) << 40)
 #define IOV_MAX_PARTS 4
@@ -606,6 +607,8 @@ void message_part(void *owner, struct transfer *many, const struct transfer *mes
 /* Ends receives from a peer that is gone. */
 void messages_end_from(struct endpoint *endpoint, uint32_t peer);
 void operations_close(struct endpoint *endpoint);
+/* Is a send to the peer, or a receive from it alone, under way? */
+bool operations_name(const struct endpoint *endpoint, uint32_t peer);
 /* Does a send to the process wait for its end? */
 bool messages_owe(const struct endpoint *endpoint, struct process to);
 

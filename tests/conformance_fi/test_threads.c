@@ -274,6 +274,41 @@ static void an_endpoint_can_be_used_while_others_open(void **state)
 	pair_close();
 }
 
+static pthread_barrier_t both;
+
+static void *enables(void *ep)
+{
+	(void)pthread_barrier_wait(&both);
+	return fi_enable(ep) == 0 ? ep : NULL;
+}
+
+/* The later one finds it enabled. */
+static void an_endpoint_is_enabled_once_by_two_threads(void **state)
+{
+	(void)state;
+	pair_open(&(struct wish){0});
+	assert_ok(pthread_barrier_init(&both, NULL, 2));
+	for (unsigned i = 0; i < ROUNDS / 10; i++) {
+		pthread_t threads[2];
+		struct fid_ep *ep;
+
+		assert_ok(fi_endpoint(domain, info, &ep, NULL));
+		assert_ok(fi_ep_bind(ep, &sides[0].av->fid, 0));
+		assert_ok(fi_ep_bind(ep, &sides[0].cq->fid, FI_TRANSMIT | FI_RECV));
+		for (unsigned n = 0; n < 2; n++)
+			assert_ok(pthread_create(&threads[n], NULL, enables, ep));
+		for (unsigned n = 0; n < 2; n++) {
+			void *enabled;
+
+			assert_ok(pthread_join(threads[n], &enabled));
+			assert_ptr_equal(enabled, ep);
+		}
+		assert_ok(fi_close(&ep->fid));
+	}
+	assert_ok(pthread_barrier_destroy(&both));
+	pair_close();
+}
+
 /* --- threads that a child made by fork() has not */
 
 static void child_closes(void)
@@ -363,6 +398,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_domain_can_be_closed_before_the_last_call_on_it_returns),
 		cmocka_unit_test(an_endpoint_can_be_used_while_others_open),
+		cmocka_unit_test(an_endpoint_is_enabled_once_by_two_threads),
 		cmocka_unit_test(a_child_closes_what_other_threads_use),
 		cmocka_unit_test(each_operation_ends_once),
 	};
