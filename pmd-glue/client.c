@@ -354,7 +354,9 @@ static void client_port_tick(struct client_port *client)
 		(void)client_port_call(client, false);
 	if (client->pair && !pair_sound(client->pair)) {
 		log_warning("%s: posternd has broken the rules of the memory that it shares with "
-			    "this process, which calls it anew",
+			    "this process, which connects to it again: update both to one release "
+			    "if this "
+			    "happens again",
 			client->port.name);
 		client->counters.errors++;
 		client_port_leave(client);
@@ -533,8 +535,9 @@ static bool answer_fits(
 			  "same",
 			name, (unsigned long long)vlan, answer->vlan);
 	else if (answer->frame_size < FRAME_MIN || answer->frame_size > FRAME_MAX)
-		log_error("%s: posternd has frames of %u bytes, which cannot be", name,
-			answer->frame_size);
+		log_error("%s: posternd has frames of %u bytes, which is impossible: install one "
+			  "version of both",
+			name, answer->frame_size);
 	else
 		return true;
 	return false;
@@ -623,8 +626,8 @@ static bool call_tell(const struct client_port *client, int error)
 			  "into the group of %s",
 			name, client->address.sun_path);
 	else if (error == EPERM)
-		log_error("%s: %s is not called, because users other than its owner can write "
-			  "there: chmod go-w its directory",
+		log_error("%s: %s is not used, because users other than its owner can write there: "
+			  "chmod go-w its directory",
 			name, client->address.sun_path);
 	else if (error == EAGAIN)
 		log_error("%s: posternd is stopped, or too many processes call it: start this "

@@ -203,8 +203,10 @@ uint32_t kernel_check(int query, const char *interface, const char *kind)
 		return 0;
 	}
 	if (kernel_ask(query, interface, SIOCGIFMTU, &answer) != 0) {
-		log_error("%s%s: the kernel does not tell its MTU: %s", kind, interface,
-			strerror(errno));
+		log_error(
+			"%s%s: the kernel does not tell its MTU: %s: ip link show %s tells whether "
+			"the interface is still there",
+			kind, interface, strerror(errno), interface);
 		return 0;
 	}
 	return (uint32_t)answer.ifr_mtu;

@@ -51,6 +51,7 @@
 
 #include <base/clock.h>
 #include <base/log.h>
+#include <base/remedy.h>
 #include <base/settings.h>
 #include <pmd-glue/glue.h>
 #include <pmd-glue/kernel.h>
@@ -892,7 +893,9 @@ static int packet_start(struct packet *packet, uint32_t mtu)
 			packet_bind(packet, answer.ifr_ifindex) == 0)
 			return 0;
 	}
-	log_error("%s: the kernel does not open it: %s", name, strerror(errno));
+	log_error("%s: the kernel does not open it: %s: ip link lists the interfaces, and shows "
+		  "which are up",
+		name, strerror(errno));
 	return -1;
 }
 
@@ -900,7 +903,7 @@ struct port *packet_open(const char *interface, uint32_t mtu)
 {
 	struct packet *packet = calloc(1, sizeof(*packet));
 	if (!packet) {
-		log_error("%s: out of memory", interface);
+		log_error("%s: out of memory: %s", interface, remedy_for_memory());
 		return NULL;
 	}
 	packet->port.operations = &packet_operations;

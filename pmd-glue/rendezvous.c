@@ -332,7 +332,7 @@ static bool connection_room(struct rendezvous *rendezvous)
 		return true;
 	complain(rendezvous, REFUSED_CONNECTIONS,
 		"node: this process has connections to %u processes in %s, which is the most, and "
-		"refuses further ones",
+		"refuses further ones: start fewer processes on this machine",
 		CONNECTIONS_MAX, rendezvous->directory.path);
 	errno = EMFILE;
 	return false;

@@ -592,7 +592,8 @@ static bool directory_enter(struct switch_state *state)
 	if (errno == EWOULDBLOCK)
 		log_error("%s: another posternd has it: end that one first", name);
 	else
-		log_error("%s: %s cannot be locked: %s", name, lock, strerror(errno));
+		log_error("%s: %s cannot be locked: %s: %s", name, lock, strerror(errno),
+			remedy_for(errno, "run posternd as root, on a file system with locks"));
 	return false;
 }
 

@@ -43,6 +43,7 @@
 
 #include <base/clock.h>
 #include <base/log.h>
+#include <base/remedy.h>
 #include <base/settings.h>
 #include <pmd-glue/candidate.h>
 #include <pmd-glue/connected.h>
@@ -905,7 +906,10 @@ static bool udp_bind(struct udp *udp, uint32_t pid, bool first_only)
 			"of higher ones on all hosts",
 			udp->port.name, setting_text(SETTING_UDP_PORTS), IPPORT_RESERVED);
 	else
-		log_error("%s: the kernel gives no UDP port: %s", udp->port.name, strerror(errno));
+		log_error("%s: the kernel gives no UDP port: %s: set PTL_UDP_PORTS to another "
+			  "range on "
+			  "all hosts",
+			udp->port.name, strerror(errno));
 	return false;
 }
 
@@ -928,7 +932,7 @@ static bool udp_make(struct udp *udp, uint32_t mtu)
 	if (!port->pool)
 		return false;
 	if (!parts_init(&udp->parts, port->pool, room - FRAME_HEADER)) {
-		log_error("%s: out of memory", port->name);
+		log_error("%s: out of memory: %s", port->name, remedy_for_memory());
 		return false;
 	}
 	udp->source.socket = udp->line.socket;
@@ -952,8 +956,10 @@ static bool udp_start(
 	udp->port.nid = udp->local.nid;
 	udp->port.listed = udp->local.nodes.family == AF_INET6;
 	if (!line_open(&udp->line, udp->local.nodes.family)) {
-		log_error(
-			"%s: the kernel gives no UDP socket: %s", udp->port.name, strerror(errno));
+		log_error("%s: the kernel gives no UDP socket: %s: %s", udp->port.name,
+			strerror(errno),
+			remedy_for(
+				errno, "set PTL_IFACE_NAME to a network interface such as eth1"));
 		return false;
 	}
 	return udp_bind(udp, pid, first_only) && udp_make(udp, mtu);
@@ -968,7 +974,7 @@ struct port *udp_open(
 		return NULL;
 	udp = calloc(1, sizeof(*udp));
 	if (!udp) {
-		log_error("udp: out of memory");
+		log_error("udp: out of memory: %s", remedy_for_memory());
 		return NULL;
 	}
 	udp->port.operations = &udp_operations;

@@ -57,7 +57,8 @@ int main(int argc, char **argv)
 	check(gasnet_attach(handlers, 2, 0, 0), "gasnet_attach");
 	rounds = argc > 1 ? atoi(argv[1]) : 1000;
 	if (rounds < 1) {
-		fprintf(stderr, "\"%s\" is no number of rounds\n", argv[1]);
+		fprintf(stderr, "\"%s\" is no number of rounds\nusage: am_ring [ROUNDS]\n",
+			argv[1]);
 		gasnet_exit(2);
 	}
 	rank = (int)gasnet_mynode();

@@ -132,7 +132,7 @@ int main(int argc, char **argv)
 	start(argc, argv);
 	steps = argc > 1 ? (unsigned)atoi(argv[1]) : 100;
 	if (steps == 0) {
-		fprintf(stderr, "\"%s\" is no number of steps\n", argv[1]);
+		fprintf(stderr, "\"%s\" is no number of steps\nusage: halo [STEPS]\n", argv[1]);
 		gasnet_exit(2);
 	}
 	memset(grids[rank], 0, sizeof(struct grid));

@@ -51,7 +51,8 @@ struct line {
 static void need(const struct line *line, int code, const char *function)
 {
 	if (code != PTL_OK)
-		line->request.complain("%s of Portals 4 returns %d.", function, code);
+		line->request.complain(
+			"%s of Portals 4 returns %s.", function, PtlToStr(code, PTL_STR_ERROR));
 }
 
 static bool is_fetch(const struct line *line)

@@ -60,7 +60,7 @@ static void all_sent(const struct line *line, size_t bytes, int flags)
 		else if (other_gone())
 			return;
 		else if (errno != EAGAIN && errno != EINTR && errno != ENOBUFS)
-			rival_complain("send: %m.");
+			rival_complain("cannot send: %m.");
 	}
 }
 
@@ -81,7 +81,7 @@ static void datagrams_sent(struct line *line, uint32_t count)
 		else if (other_gone())
 			return;
 		else if (errno != EAGAIN && errno != EINTR && errno != ENOBUFS)
-			rival_complain("sendmmsg: %m.");
+			rival_complain("cannot send datagrams: %m.");
 	}
 }
 
@@ -106,7 +106,7 @@ static void line_send(void *self, bool more)
 static bool nothing_there(void)
 {
 	if (errno != EAGAIN && errno != EINTR && !other_gone())
-		rival_complain("receiving: %m.");
+		rival_complain("cannot receive: %m.");
 	return true;
 }
 
@@ -151,7 +151,7 @@ static void name_of(int socket, struct sockaddr_in *name)
 	socklen_t length = sizeof(*name);
 
 	if (getsockname(socket, (struct sockaddr *)name, &length) != 0)
-		rival_complain("getsockname: %m.");
+		rival_complain("the kernel does not tell a socket's address: %m.");
 }
 
 /* A socket bound to this end's address, with a port of its own, and the other end's name. */
@@ -179,9 +179,9 @@ static int socket_open(const struct rival_end *end, int type)
 	if (type == SOCK_STREAM && end->server) {
 		made = accept(made, NULL, NULL);
 		if (made < 0)
-			rival_complain("accept: %m.");
+			rival_complain("cannot accept the other end's connection: %m.");
 	} else if (connect(made, (struct sockaddr *)&other, sizeof(other)) != 0) {
-		rival_complain("connect: %m.");
+		rival_complain("cannot connect to the other end: %m; does a firewall forbid it?");
 	}
 	if (type == SOCK_STREAM)
 		setsockopt(made, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
@@ -204,7 +204,7 @@ static int unix_open(const struct rival_end *end)
 		made = accept(made, NULL, NULL);
 	/* All such names are equally long. */
 	if (made < 0 || (!end->server && connect(made, (struct sockaddr *)&other, length) != 0))
-		rival_complain("connecting: %m.");
+		rival_complain("cannot connect to the other end: %m.");
 	return made;
 }
 
@@ -227,7 +227,7 @@ static void *line_open(const struct rival_end *end)
 	bool local = strcmp(request->transport, "unix") == 0;
 
 	if (line == NULL)
-		rival_complain("there is no memory.");
+		rival_complain("there is no memory; end other programs.");
 	line->datagrams = strcmp(request->transport, "udp") == 0;
 	if (!line->datagrams && !local && strcmp(request->transport, "tcp") != 0)
 		rival_complain("%s is no TRANSPORT: give tcp, udp or unix.", request->transport);
@@ -242,7 +242,8 @@ static void *line_open(const struct rival_end *end)
 	line->received = calloc(1, line->room);
 	line->to_send = calloc(line->gather ? request->window : 1, line->out);
 	if (line->received == NULL || line->to_send == NULL)
-		rival_complain("there is no memory for messages of %u bytes.", request->size);
+		rival_complain("there is no memory for messages of %u bytes; give a smaller SIZE.",
+			request->size);
 	line->flags = block ? 0 : MSG_DONTWAIT;
 	line->socket = local ? unix_open(end)
 			     : socket_open(end, line->datagrams ? SOCK_DGRAM : SOCK_STREAM);

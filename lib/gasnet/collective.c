@@ -177,7 +177,7 @@ void collective_open(void)
 {
 	offers = calloc(gasnet.size, sizeof(*offers));
 	if (!offers)
-		fatal("there is no memory for %u ranks", gasnet.size);
+		fatal("there is no memory for %u ranks: start fewer on this host", gasnet.size);
 }
 
 void gasnet_coll_init(const gasnet_image_t images[], gasnet_image_t my_image,

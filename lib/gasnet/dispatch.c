@@ -74,7 +74,8 @@ static void message_run_watched(struct message *message, struct token *token)
 	message_run(handler_find(message->handler, message->from), message, token);
 	handlers_run--;
 	if (locks_held > 0)
-		fatal("handler %u returns with a lock", message->handler);
+		fatal("handler %u returns with a lock: release it with gasnet_hsl_unlock first",
+			message->handler);
 }
 
 void message_handle(struct message *message)

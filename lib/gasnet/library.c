@@ -84,7 +84,9 @@ void (*handler_find(unsigned index, uint32_t from))(void)
 	if (!function && index < HANDLER_FIRST)
 		function = collective_handler(index);
 	if (!function)
-		fatal("a message of rank %u is for handler %u, which this rank has not registered",
+		fatal("a message of rank %u is for handler %u, which this rank has not registered: "
+		      "register "
+		      "the same handlers in all ranks",
 			from, index);
 	return function;
 }
@@ -95,7 +97,7 @@ static bool handlers_take(gasnet_handlerentry_t *table, int count)
 	unsigned next = 0;
 
 	if (count < 0 || count > (int)HANDLERS || (count > 0 && !table)) {
-		complain("gasnet_attach: a table of %d handlers: it can have 0 to %u", count,
+		complain("gasnet_attach: the table has %d handlers: register 0 to %u", count,
 			HANDLERS);
 		return false;
 	}
@@ -132,7 +134,7 @@ int GASNET_POSTERN_INIT(int *argc, char ***argv, int segment, const char *config
 	(void)argc;
 	(void)argv;
 	if (gasnet.stage != STAGE_NONE) {
-		complain("gasnet_init: it was called before");
+		complain("gasnet_init was called before: call it once");
 		return GASNET_ERR_NOT_INIT;
 	}
 	gasnet.segment_kind = segment;
@@ -151,8 +153,9 @@ int gasnet_attach(
 	static const char *const kinds[] = {"FAST", "LARGE", "EVERYTHING"};
 
 	if (gasnet.stage != STAGE_JOINED) {
-		complain("gasnet_attach: %s", gasnet.stage == STAGE_NONE ? "call gasnet_init first"
-									 : "it was called before");
+		complain("gasnet_attach: %s", gasnet.stage == STAGE_NONE
+						      ? "call gasnet_init first"
+						      : "it was called before: call it once");
 		return GASNET_ERR_NOT_INIT;
 	}
 	if (gasnet.segment_kind != 2 &&

@@ -66,7 +66,8 @@ static group *lists_add(group *one, enum way way, uint32_t rank, struct list to,
 	size_t room;
 
 	if (list_size(&to) != list_size(&from))
-		fatal("a %s of pieces: %zu bytes are to go where there is room for %zu",
+		fatal("a %s of pieces has %zu bytes at its source and %zu at its destination: give "
+		      "both the same number",
 			way == PUT ? "put" : "get", list_size(&from), list_size(&to));
 	while ((room = list_room(&to)) > 0) {
 		size_t rest = list_room(&from);
@@ -104,7 +105,7 @@ static bool strided_read(struct strided *array, const size_t *to_strides,
 			continue;
 		}
 		if (array->levels == LEVELS_MAX)
-			fatal("a strided transfer has more than %u levels", LEVELS_MAX);
+			fatal("a strided transfer has more than %u levels: split it", LEVELS_MAX);
 		array->to_strides[array->levels] = to_strides[i];
 		array->from_strides[array->levels] = from_strides[i];
 		array->counts[array->levels++] = count[i + 1];

@@ -127,7 +127,8 @@ static void half_keep(const struct message *message, uint32_t number, bool data)
 	else
 		half = malloc(sizeof(*half));
 	if (!half)
-		fatal("there is no memory for a part of a message");
+		fatal("there is no memory for a part of a message: end programs that use much "
+		      "memory");
 	half->next = halves[message->from];
 	half->number = number;
 	half->data = data;

@@ -114,7 +114,7 @@ void rings_open(void)
 	writers = calloc(gasnet.size, sizeof(*writers));
 	readers = calloc(gasnet.size, sizeof(*readers));
 	if (!writers || !readers)
-		fatal("there is no memory for %u ranks", gasnet.size);
+		fatal("there is no memory for %u ranks: start fewer on this host", gasnet.size);
 	for (uint32_t i = 0; i < gasnet.size; i++)
 		lock_make(writers[i].lock);
 	if (memory == MAP_FAILED)
@@ -180,9 +180,10 @@ static bool has_room(struct writer *writer, size_t size)
 		return true;
 	taken = __atomic_load_n(&writer->ring->taken, __ATOMIC_ACQUIRE);
 	if (taken % CELL != 0 || writer->at - taken > writer->at - writer->taken) {
-		complain("rank %u %s its ring: messages to it go by Portals from now on",
+		complain("rank %u %s the memory that it shares with this rank: messages to it go "
+			 "through Portals from now on, which is slower",
 			(unsigned)(writer - writers),
-			taken == CLOSED ? "takes nothing more from" : "has written nonsense about");
+			taken == CLOSED ? "takes no more messages from" : "has damaged");
 		__atomic_store_n(&writer->closed, true, __ATOMIC_RELAXED);
 		return false;
 	}
@@ -353,9 +354,10 @@ static bool reader_take(struct reader *reader, struct message *message)
 	size = record_read(
 		(struct record *)(void *)&reader->ring->cells[at], word, RING_BYTES - at, message);
 	if (size == 0) {
-		complain("rank %u has written nonsense into its ring: no message of it is taken "
-			 "from there any more",
-			reader->rank);
+		complain(
+			"rank %u has damaged the memory that it shares with this rank, which takes "
+			"no more messages from there: look for writes outside of arrays in rank %u",
+			reader->rank, reader->rank);
 		__atomic_store_n(&reader->closed, true, __ATOMIC_RELAXED);
 		__atomic_store_n(&reader->ring->taken, CLOSED, __ATOMIC_RELEASE);
 		return false;

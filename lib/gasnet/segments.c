@@ -191,12 +191,15 @@ bool segment_make(uintptr_t size, uintptr_t heap_distance)
 	}
 	memory_take(segment, size);
 	if (segment->size < size)
-		complain("the segment has %zu bytes of the %zu that were asked for: the system has "
-			 "no more",
+		complain(
+			"the segment has %zu bytes instead of %zu, because the system has no more: "
+			"ask for less, or raise the limits of memory",
 			(size_t)segment->size, (size_t)size);
 	if (segment->size > 0 && (uintptr_t)segment->address > heap &&
 		(uintptr_t)segment->address - heap < heap_distance) {
-		complain("the segment cannot be %zu bytes behind the heap", (size_t)heap_distance);
+		complain("the segment cannot be %zu bytes behind the heap: give gasnet_attach a "
+			 "smaller minheapoffset",
+			(size_t)heap_distance);
 		return false;
 	}
 	return true;

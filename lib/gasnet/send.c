@@ -56,7 +56,7 @@ void send_open(void)
 	released = calloc(gasnet.size, sizeof(*released));
 	slots = aligned_alloc(PAYLOAD_ALIGN, SLOTS * sizeof(*slots));
 	if (!peers || !released || !slots)
-		fatal("there is no memory for %u ranks", gasnet.size);
+		fatal("there is no memory for %u ranks: start fewer on this host", gasnet.size);
 	while (idle_count < SLOTS) {
 		idle[idle_count] = &slots[idle_count];
 		idle_count++;

@@ -203,7 +203,7 @@ static bool others_learn(void)
 	bool learned = others.map && others.memory && others.most && others.hosts;
 
 	if (!learned)
-		complain("there is no memory for %u ranks", gasnet.size);
+		complain("there is no memory for %u ranks: start fewer on this host", gasnet.size);
 	gasnet.share = SHARE_MOST;
 	for (uint32_t i = 0; i < gasnet.size && learned; i++)
 		learned = other_learn(&others, i);

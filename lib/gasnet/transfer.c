@@ -88,7 +88,7 @@ group *group_take(void)
 	if (!one) {
 		one = calloc(GROUPS, sizeof(*one));
 		if (!one)
-			fatal("there is no memory for a handle");
+			fatal("there is no memory for a handle: have fewer operations pending");
 		for (unsigned i = 0; i + 1 < GROUPS; i++)
 			one[i].next = &one[i + 1];
 	}
@@ -344,7 +344,8 @@ static void put_copy_add(group *one, uint32_t rank, void *to, const void *from, 
 	} else {
 		bounce = malloc(sizeof(*bounce) + length);
 		if (!bounce)
-			fatal("there is no memory for a put of %zu bytes", length);
+			fatal("there is no memory for a copy of %zu bytes: use gasnet_put_bulk",
+				length);
 		bounce->group = one;
 		memcpy(bounce->bytes, from, length);
 		put_begin(one, gasnet.transfer, (uintptr_t)bounce | TAG_BOUNCE, rank, to,
@@ -546,7 +547,7 @@ gasnet_handle_t gasnet_end_nbi_accessregion(void)
 static void value_check(size_t nbytes)
 {
 	if (nbytes < 1 || nbytes > VALUE_MAX)
-		fatal("a value of %zu bytes: it can have 1 to %zu", nbytes, VALUE_MAX);
+		fatal("a value cannot have %zu bytes: give 1 to %zu", nbytes, VALUE_MAX);
 }
 
 void gasnet_put_val(gasnet_node_t node, void *dest, gasnet_register_value_t value, size_t nbytes)

@@ -198,8 +198,9 @@ static mx_return_t info_answer(const struct fact *fact, struct question *questio
 		return MX_SUCCESS;
 	case MX_BAD_INFO_LENGTH:
 		return error_raise(question->handler, code, function,
-			"out_len is %u, but key %u needs %llu bytes", question->length,
-			(unsigned)question->key, (unsigned long long)question->needed);
+			"out_len is %u, but key %u needs %llu bytes; give that many",
+			question->length, (unsigned)question->key,
+			(unsigned long long)question->needed);
 	default:
 		return board_raise(question->handler, function, 0, code);
 	}
@@ -223,7 +224,7 @@ mx_return_t mx_get_info(mx_endpoint_t endpoint, mx_get_info_key_t key, void *in_
 	}
 	if (key < MX_NIC_COUNT || (unsigned)key >= sizeof(facts) / sizeof(facts[0]))
 		return error_raise(question.handler, MX_BAD_INFO_KEY, function,
-			"key %u is not one of enum mx_get_info_key", (unsigned)key);
+			"key %u is unknown; give one of enum mx_get_info_key", (unsigned)key);
 	if (!out_val)
 		return error_raise(question.handler, MX_BAD_INFO_VAL, function,
 			"out_val is NULL; give memory for the answer");
@@ -320,6 +321,7 @@ mx_return_t mx_nic_id_to_board_number(uint64_t nic_id, uint32_t *board_number)
 			NULL, MX_BAD_INFO_VAL, name, "board_number is NULL; give memory for it");
 	if (board_of_nic_id(nic_id, board_number))
 		return MX_SUCCESS;
-	return error_raise(NULL, MX_BOARD_UNKNOWN, name, "no board of this host has NIC id %012llx",
+	return error_raise(NULL, MX_BOARD_UNKNOWN, name,
+		"no board of this host has NIC id %012llx; PTL_IFACE_NAME names the boards",
 		(unsigned long long)nic_id);
 }

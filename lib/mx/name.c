@@ -363,7 +363,8 @@ mx_return_t mx_hostname_to_nic_id(char *hostname, uint64_t *nic_id)
 	if (!front_is_open(&mx_front))
 		return error_raise_closed(function);
 	if (!hostname || !nic_id)
-		return error_raise(NULL, MX_BAD_HOSTNAME_ARGS, function, "%s is NULL",
+		return error_raise(NULL, MX_BAD_HOSTNAME_ARGS, function,
+			"%s is NULL; give a host's name, and memory for its NIC id",
 			hostname ? "nic_id" : "hostname");
 	if (!name_parse(hostname, strlen(hostname), &search.length, &search.board))
 		return error_raise(NULL, MX_HOST_NOT_FOUND, function,
@@ -388,7 +389,8 @@ mx_return_t mx_nic_id_to_hostname(uint64_t nic_id, char *hostname)
 	if (!front_is_open(&mx_front))
 		return error_raise_closed(function);
 	if (!hostname)
-		return error_raise(NULL, MX_BAD_HOSTNAME_ARGS, function, "hostname is NULL");
+		return error_raise(NULL, MX_BAD_HOSTNAME_ARGS, function,
+			"hostname is NULL; give memory for it");
 	if (board_of_nic_id(nic_id, &board)) {
 		(void)hostname_own(own, sizeof(own));
 		(void)snprintf(
