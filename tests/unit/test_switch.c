@@ -99,7 +99,8 @@ static void client_port_open__takes_no_interface_for_another_of_its_name(void **
 	port_close(port);
 	rig_end();
 	memcpy(card_name, usual, sizeof(card_name));
-	assert_int_equal(umount(CLIENT_DIRECTORY), 0);
+	/* The kernel may release a closed socket's name later. */
+	assert_int_equal(umount2(CLIENT_DIRECTORY, MNT_DETACH), 0);
 }
 
 static void client_port_open__says_what_does_not_fit(void **state)
