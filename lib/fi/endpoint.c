@@ -569,7 +569,7 @@ int endpoint_open(
 	endpoint->least = LEAST;
 	list_init(&endpoint->shared);
 	list_init(&endpoint->pending);
-	list_init(&endpoint->visitations);
+	list_init(&endpoint->kept_greetings);
 	list_init(&endpoint->asks);
 	domain_enter(domain);
 	domain->uses++;

@@ -16,7 +16,7 @@
  * P4. An ASK that was taken is answered when the peer's program makes calls, however late. It is
  *     asked again ever more seldom, in case the answer was dropped.
  * P5. What becomes of a greeting may be heard inside of any call of lib/messages: it is noted, and
- *     peers_progress() acts. Greetings that wait are VISITORS at most, and answers under way
+ *     peers_progress() acts. Greetings that wait are GREETINGS at most, and answers under way
  *     ANSWERS; what is beyond is dropped, and asked again.
  * P6. When all numbers are used, those of lost peers are given back, then that of a peer that the
  *     program has not named and that has sent nothing, or that the program has removed from the
@@ -32,14 +32,14 @@
 #include <base/settings.h>
 #include <host/member.h>
 
-#define AGAIN    (5 * MILLISECOND)   /* before a peer that is not ready is asked again */
-#define REPEAT   SECOND              /* P4: at first */
-#define SELDOM   (16 * SECOND)       /* at last */
-#define ALIVE    (500 * MILLISECOND) /* between signs of life that are asked for */
-#define LOOKS    16                  /* calls, for one look at the clock */
-#define VISITORS 4096
-#define ANSWERS  8192
-#define NO_PEER  UINT32_MAX
+#define AGAIN     (5 * MILLISECOND)   /* before a peer that is not ready is asked again */
+#define REPEAT    SECOND              /* P4: at first */
+#define SELDOM    (16 * SECOND)       /* at last */
+#define ALIVE     (500 * MILLISECOND) /* between signs of life that are asked for */
+#define LOOKS     16                  /* calls, for one look at the clock */
+#define GREETINGS 4096
+#define ANSWERS   8192
+#define NO_PEER   UINT32_MAX
 
 /* The first word of a greeting: kind, code of an answer, life that is wanted. */
 #define KIND_AT 56
@@ -343,16 +343,16 @@ void peer_answered(void *owner, struct greeting *greeting, enum greeting_result 
 bool peer_greeted(void *owner, struct process from, const struct greeting *greeting)
 {
 	struct endpoint *endpoint = owner;
-	struct visitation *visitation = endpoint->visitors < VISITORS && endpoint->answers < ANSWERS
-						? malloc(sizeof(*visitation))
-						: NULL;
+	struct kept_greeting *kept = endpoint->greetings < GREETINGS && endpoint->answers < ANSWERS
+					     ? malloc(sizeof(*kept))
+					     : NULL;
 
-	if (!visitation)
+	if (!kept)
 		return false;
-	*visitation = (struct visitation){.from = from,
+	*kept = (struct kept_greeting){.from = from,
 		.words = {greeting->words[0], greeting->words[1], greeting->words[2]}};
-	list_append(&endpoint->visitations, &visitation->link);
-	endpoint->visitors++;
+	list_append(&endpoint->kept_greetings, &kept->link);
+	endpoint->greetings++;
 	return true;
 }
 
@@ -379,32 +379,32 @@ static uint32_t peer_meet(
 	return number;
 }
 
-static void ask_take(struct endpoint *endpoint, const struct visitation *visitation)
+static void ask_take(struct endpoint *endpoint, const struct kept_greeting *kept)
 {
-	const uint64_t *words = visitation->words;
+	const uint64_t *words = kept->words;
 	uint64_t code = CODE_STRANGER;
 	uint32_t number = NO_PEER;
 
 	if ((uint32_t)words[0] == endpoint->self.life) {
 		number = peer_meet(
-			endpoint, visitation->from, (uint32_t)(words[1] >> 32), (uint32_t)words[1]);
+			endpoint, kept->from, (uint32_t)(words[1] >> 32), (uint32_t)words[1]);
 		code = number == NO_PEER ? CODE_FULL : CODE_OK;
 	}
-	(void)greeting_send(endpoint, visitation->from,
+	(void)greeting_send(endpoint, kept->from,
 		(uint64_t)GREETING_ANSWER << KIND_AT | code << CODE_AT,
 		code == CODE_OK ? messages_name(endpoint->messages, number) : 0, words[2], false);
 }
 
-static void answer_take(struct endpoint *endpoint, const struct visitation *visitation)
+static void answer_take(struct endpoint *endpoint, const struct kept_greeting *kept)
 {
-	const uint64_t *words = visitation->words;
+	const uint64_t *words = kept->words;
 	const uint32_t name = (uint32_t)words[1];
 
 	for (uint32_t i = 1; i < endpoint->peer_count; i++) {
 		struct peer *peer = &endpoint->peers[i];
 
 		if (!peer_lives(peer) || peer->token == 0 || peer->token != words[2] ||
-			!process_is(peer->process, visitation->from))
+			!process_is(peer->process, kept->from))
 			continue;
 		switch (words[0] >> CODE_AT & 0xff) {
 		case CODE_OK:
@@ -457,18 +457,18 @@ static __attribute__((noinline)) void peers_ask(struct endpoint *endpoint)
 			messages_ask(endpoint->messages, i);
 }
 
-static __attribute__((noinline)) void visitations_take(struct endpoint *endpoint)
+static __attribute__((noinline)) void kept_greetings_take(struct endpoint *endpoint)
 {
-	list_each (struct visitation, visitation, &endpoint->visitations, link) {
-		const uint64_t kind = visitation->words[0] >> KIND_AT;
+	list_each (struct kept_greeting, kept, &endpoint->kept_greetings, link) {
+		const uint64_t kind = kept->words[0] >> KIND_AT;
 
-		link_remove(&visitation->link);
-		endpoint->visitors--;
+		link_remove(&kept->link);
+		endpoint->greetings--;
 		if (kind == GREETING_ASK)
-			ask_take(endpoint, visitation);
+			ask_take(endpoint, kept);
 		else if (kind == GREETING_ANSWER)
-			answer_take(endpoint, visitation);
-		free(visitation);
+			answer_take(endpoint, kept);
+		free(kept);
 	}
 }
 
@@ -486,8 +486,8 @@ static __attribute__((noinline)) void ending_progress(struct endpoint *endpoint)
 
 void peers_progress(struct endpoint *endpoint)
 {
-	if (!list_empty(&endpoint->visitations))
-		visitations_take(endpoint);
+	if (!list_empty(&endpoint->kept_greetings))
+		kept_greetings_take(endpoint);
 	if (endpoint->asking != 0)
 		asking_progress(endpoint);
 	if (endpoint->ending != 0)
@@ -517,9 +517,9 @@ bool peers_open(struct endpoint *endpoint)
 
 void peers_close(struct endpoint *endpoint)
 {
-	list_each (struct visitation, visitation, &endpoint->visitations, link)
-		free(visitation);
-	list_init(&endpoint->visitations);
+	list_each (struct kept_greeting, kept, &endpoint->kept_greetings, link)
+		free(kept);
+	list_init(&endpoint->kept_greetings);
 	list_each (struct ask, ask, &endpoint->asks, link)
 		free(ask);
 	list_init(&endpoint->asks);

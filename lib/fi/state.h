@@ -316,7 +316,7 @@ struct operation {
 };
 
 /* A greeting that has come, and is answered when no callback runs. */
-struct visitation {
+struct kept_greeting {
 	struct link link;
 	struct process from;
 	uint64_t words[3];
@@ -356,8 +356,8 @@ struct endpoint {
 	uint32_t told_count;
 	uint32_t asking, ending; /* peers */
 	bool joined;             /* a peer has come to know this endpoint */
-	struct link visitations, asks;
-	uint32_t visitors, answers;
+	struct link kept_greetings, asks;
+	uint32_t greetings, answers;
 	uint64_t tokens;
 	uint64_t asked; /* when peers were asked for a sign of life, ns */
 	uint32_t looks;

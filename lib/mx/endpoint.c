@@ -251,8 +251,8 @@ static bool tables_make(struct mx_endpoint *endpoint, const struct wish *wish)
 	endpoint->request_timeout = 0;
 	endpoint->context_bits = wish->context_bits;
 	endpoint->context_shift = wish->context_shift;
-	endpoint->visitations = NULL;
-	endpoint->visitations_end = &endpoint->visitations;
+	endpoint->kept_greetings = NULL;
+	endpoint->kept_greetings_end = &endpoint->kept_greetings;
 	endpoint->filter = wish->filter;
 	endpoint->handler = wish->handler;
 	endpoint->closing = endpoint->wake = false;

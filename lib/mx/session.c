@@ -542,12 +542,12 @@ static bool is_within_share(uint32_t has, uint32_t used, uint32_t most)
 
 static bool greeting_has_share(const struct mx_endpoint *endpoint, uint32_t nid)
 {
-	const struct visitation *visitation = endpoint->visitations;
+	const struct kept_greeting *kept = endpoint->kept_greetings;
 	uint32_t waiting = 0, answers = 0;
 
 	if (endpoint->greetings >= GREETINGS / 2)
-		for (; visitation; visitation = visitation->next)
-			waiting += visitation->from.nid == nid;
+		for (; kept; kept = kept->next)
+			waiting += kept->from.nid == nid;
 	if (endpoint->answers >= ANSWERS / 2)
 		list_each (const struct ask, ask, &endpoint->asks, link)
 			answers += ask->token == 0 && ask->greeting.to.nid == nid;
@@ -558,14 +558,14 @@ static bool greeting_has_share(const struct mx_endpoint *endpoint, uint32_t nid)
 bool session_greeted(void *owner, struct process from, const struct greeting *greeting)
 {
 	struct mx_endpoint *endpoint = owner;
-	struct visitation *visitation =
-		greeting_has_share(endpoint, from.nid) ? malloc(sizeof(*visitation)) : NULL;
+	struct kept_greeting *kept =
+		greeting_has_share(endpoint, from.nid) ? malloc(sizeof(*kept)) : NULL;
 
-	if (!visitation)
+	if (!kept)
 		return false;
-	*visitation = (struct visitation){.from = from, .greeting = *greeting};
-	*endpoint->visitations_end = visitation;
-	endpoint->visitations_end = &visitation->next;
+	*kept = (struct kept_greeting){.from = from, .greeting = *greeting};
+	*endpoint->kept_greetings_end = kept;
+	endpoint->kept_greetings_end = &kept->next;
 	endpoint->greetings++;
 	return true;
 }
@@ -590,26 +590,26 @@ static struct contact *session_meet(
 	return contact;
 }
 
-static void ask_take(struct mx_endpoint *endpoint, const struct visitation *visitation)
+static void ask_take(struct mx_endpoint *endpoint, const struct kept_greeting *kept)
 {
-	const uint64_t *words = visitation->greeting.words;
+	const uint64_t *words = kept->greeting.words;
 	mx_status_code_t code = MX_STATUS_SUCCESS;
 	struct contact *contact = NULL;
 
 	if ((uint32_t)words[0] != endpoint->filter)
 		code = MX_STATUS_BAD_KEY;
-	else if (!(contact = session_meet(endpoint, visitation->from, (uint32_t)(words[1] >> 32),
-			   (uint32_t)words[1])))
+	else if (!(contact = session_meet(
+			   endpoint, kept->from, (uint32_t)(words[1] >> 32), (uint32_t)words[1])))
 		code = MX_STATUS_NO_RESOURCES;
-	(void)greeting_send(endpoint, visitation->from,
+	(void)greeting_send(endpoint, kept->from,
 		(uint64_t)GREETING_ANSWER << GREETING_KIND_AT | (uint64_t)code << GREETING_CODE_AT,
 		code == MX_STATUS_SUCCESS ? endpoint->sessions[contact->session].name : 0, words[2],
 		false);
 }
 
-static void answer_take(struct mx_endpoint *endpoint, const struct visitation *visitation)
+static void answer_take(struct mx_endpoint *endpoint, const struct kept_greeting *kept)
 {
-	const uint64_t *words = visitation->greeting.words;
+	const uint64_t *words = kept->greeting.words;
 	struct request *request = connect_of(endpoint, words[2]);
 	mx_status_code_t code = words[0] >> GREETING_CODE_AT & 0xff;
 	uint32_t number = (uint32_t)(words[1] >> 32), rank = (uint32_t)words[1];
@@ -618,8 +618,7 @@ static void answer_take(struct mx_endpoint *endpoint, const struct visitation *v
 	if (!request)
 		return;
 	contact = &endpoint->contacts[request->contact];
-	if (contact->nid != visitation->from.nid ||
-		MX_PROCESS + contact->id != visitation->from.pid)
+	if (contact->nid != kept->from.nid || MX_PROCESS + contact->id != kept->from.pid)
 		return;
 	if (code != MX_STATUS_SUCCESS) {
 		connect_end(endpoint, request,
@@ -638,16 +637,16 @@ static void answer_take(struct mx_endpoint *endpoint, const struct visitation *v
 	connect_end(endpoint, request, MX_STATUS_SUCCESS);
 }
 
-static void visitation_take(struct mx_endpoint *endpoint, const struct visitation *visitation)
+static void kept_greeting_take(struct mx_endpoint *endpoint, const struct kept_greeting *kept)
 {
-	if (visitation->from.pid - MX_PROCESS >= ENDPOINT_IDS)
+	if (kept->from.pid - MX_PROCESS >= ENDPOINT_IDS)
 		return; /* no endpoint of MX */
-	switch (visitation->greeting.words[0] >> GREETING_KIND_AT) {
+	switch (kept->greeting.words[0] >> GREETING_KIND_AT) {
 	case GREETING_ASK:
-		ask_take(endpoint, visitation);
+		ask_take(endpoint, kept);
 		break;
 	case GREETING_ANSWER:
-		answer_take(endpoint, visitation);
+		answer_take(endpoint, kept);
 		break;
 	default:
 		break;
@@ -697,24 +696,24 @@ static __attribute__((noinline)) void peers_ask(struct mx_endpoint *endpoint)
 			messages_ask(endpoint->messages, i);
 }
 
-static __attribute__((noinline)) void visitations_take(struct mx_endpoint *endpoint)
+static __attribute__((noinline)) void kept_greetings_take(struct mx_endpoint *endpoint)
 {
-	while (endpoint->visitations) {
-		struct visitation *visitation = endpoint->visitations;
+	while (endpoint->kept_greetings) {
+		struct kept_greeting *kept = endpoint->kept_greetings;
 
-		endpoint->visitations = visitation->next;
-		if (!endpoint->visitations)
-			endpoint->visitations_end = &endpoint->visitations;
+		endpoint->kept_greetings = kept->next;
+		if (!endpoint->kept_greetings)
+			endpoint->kept_greetings_end = &endpoint->kept_greetings;
 		endpoint->greetings--;
-		visitation_take(endpoint, visitation);
-		free(visitation);
+		kept_greeting_take(endpoint, kept);
+		free(kept);
 	}
 }
 
 void sessions_progress(struct mx_endpoint *endpoint)
 {
-	if (endpoint->visitations)
-		visitations_take(endpoint);
+	if (endpoint->kept_greetings)
+		kept_greetings_take(endpoint);
 	if (!list_empty(&endpoint->connects))
 		connects_progress(endpoint);
 	if (endpoint->looks++ % LOOKS == 0)
@@ -896,10 +895,10 @@ void sessions_close(struct mx_endpoint *endpoint)
 	endpoint->session_count = 0;
 	list_each (struct ask, ask, &endpoint->asks, link)
 		ask_free(ask);
-	while (endpoint->visitations) {
-		struct visitation *visitation = endpoint->visitations;
+	while (endpoint->kept_greetings) {
+		struct kept_greeting *kept = endpoint->kept_greetings;
 
-		endpoint->visitations = visitation->next;
-		free(visitation);
+		endpoint->kept_greetings = kept->next;
+		free(kept);
 	}
 }

@@ -107,9 +107,9 @@ struct request {
 	uint32_t generation;  /* of the slot: a handle that is stale has another one */
 };
 
-/* A greeting that is here, and is answered when nobody visits. */
-struct visitation {
-	struct visitation *next;
+/* A greeting that has come, and is answered when no callback runs. */
+struct kept_greeting {
+	struct kept_greeting *next;
 	struct process from;
 	struct greeting greeting;
 };
@@ -152,8 +152,8 @@ struct mx_endpoint {
 	uint32_t timed;           /* requests in it */
 	uint64_t request_timeout; /* of requests that are posted, ns; 0: without end */
 	struct link asks;         /* greetings under way */
-	struct visitation *visitations, **visitations_end;
-	uint32_t greetings; /* visitations */
+	struct kept_greeting *kept_greetings, **kept_greetings_end;
+	uint32_t greetings; /* kept ones */
 	uint32_t answers;   /* among the asks */
 	uint64_t tokens;
 	uint32_t inside;  /* X7 */
@@ -278,7 +278,7 @@ bool session_greeted(void *owner, struct process from, const struct greeting *gr
 void session_answered(void *owner, struct greeting *greeting, enum greeting_result result);
 /* A connect that is pending ends. */
 void connect_end(struct mx_endpoint *endpoint, struct request *request, mx_status_code_t code);
-/* What was put off until nobody visits, and what is due. */
+/* What was put off until no callback runs, and what is due. */
 void sessions_progress(struct mx_endpoint *endpoint);
 void sessions_close(struct mx_endpoint *endpoint);
 

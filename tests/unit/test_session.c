@@ -101,7 +101,7 @@ static void work(mx_endpoint_t endpoint)
 /* Until nothing waits, and all answers have been given up. */
 static void settle(void)
 {
-	while (one->visitations || !list_empty(&one->asks)) {
+	while (one->kept_greetings || !list_empty(&one->asks)) {
 		work(one);
 		work(other);
 	}
@@ -155,7 +155,7 @@ static mx_endpoint_addr_t other_address(void)
 /* Until `one` has a greeting, of which its sessions have not heard yet. */
 static void await_greeting(void)
 {
-	while (!one->visitations) {
+	while (!one->kept_greetings) {
 		work(other);
 		lock_take(&one->lock);
 		messages_progress(one->messages);
@@ -184,8 +184,8 @@ static void a_greeting_is_of_the_node_that_sends_it(void **state)
 	rma_command_post(messages, &move, &line, session);
 	visit_leave(&messages->visit);
 	await_greeting();
-	assert_int_equal(one->visitations->from.nid, 2);
-	assert_int_equal(one->visitations->from.pid, MX_PROCESS + 3);
+	assert_int_equal(one->kept_greetings->from.nid, 2);
+	assert_int_equal(one->kept_greetings->from.pid, MX_PROCESS + 3);
 	while (!probe.found)
 		work(other);
 }
