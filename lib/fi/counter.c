@@ -204,7 +204,7 @@ static int counter_close(struct fid *fid)
 	bool busy;
 
 	domain_enter(domain);
-	busy = counter->uses != 0;
+	busy = counter->uses != 0 || notice_is_awaited(&counter->notice);
 	if (!busy)
 		counter_leave(counter);
 	domain_leave(domain);

@@ -255,7 +255,7 @@ static int cq_close(struct fid *fid)
 	bool busy;
 
 	domain_enter(domain);
-	busy = cq->uses != 0;
+	busy = cq->uses != 0 || notice_is_awaited(&cq->notice);
 	if (!busy)
 		domain->uses--;
 	domain_leave(domain);

@@ -150,10 +150,12 @@ static ssize_t eq_sread(struct fid_eq *fid, uint32_t *event, void *buffer, size_
 		end.tv_nsec -= 1000000000L;
 	}
 	pthread_mutex_lock(&eq->mutex);
+	eq->waiting++;
 	while ((result = eq_take(eq, event, buffer, length, flags)) == -FI_EAGAIN && waited == 0 &&
 		timeout != 0)
 		waited = timeout < 0 ? pthread_cond_wait(&eq->changed, &eq->mutex)
 				     : pthread_cond_timedwait(&eq->changed, &eq->mutex, &end);
+	eq->waiting--;
 	pthread_mutex_unlock(&eq->mutex);
 	return result;
 }
@@ -213,18 +215,33 @@ static const char *eq_strerror(
 	return error_text(number, buffer, length);
 }
 
+/* A child made by fork() has neither the threads that wait, nor one that may have the mutex. */
+static bool eq_is_awaited(struct eq *eq)
+{
+	bool awaited;
+
+	if (library_is_forked())
+		return false;
+	pthread_mutex_lock(&eq->mutex);
+	awaited = eq->waiting != 0;
+	pthread_mutex_unlock(&eq->mutex);
+	return awaited;
+}
+
 static int eq_close(struct fid *fid)
 {
 	struct eq *eq = object_of(fid, struct eq);
 
-	if (atomic_load(&eq->uses) != 0)
+	if (atomic_load(&eq->uses) != 0 || eq_is_awaited(eq))
 		return -FI_EBUSY;
 	list_each (struct event, event, &eq->events, link)
 		free(event);
 	if (eq->event >= 0)
 		close(eq->event);
-	pthread_cond_destroy(&eq->changed);
-	pthread_mutex_destroy(&eq->mutex);
+	if (!library_is_forked()) { /* else it would wait for them */
+		pthread_cond_destroy(&eq->changed);
+		pthread_mutex_destroy(&eq->mutex);
+	}
 	atomic_fetch_sub(&eq->fabric->uses, 1);
 	free(eq);
 	return 0;

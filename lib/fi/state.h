@@ -168,6 +168,7 @@ struct eq {
 	int event; /* FI_WAIT_FD: an eventfd, readable while there are events; else -1 */
 	pthread_mutex_t mutex;
 	pthread_cond_t changed;
+	uint32_t waiting; /* threads in fi_eq_sread() */
 	struct link events;
 };
 
@@ -471,6 +472,11 @@ static inline void notice_rouse(struct notice *notice)
 	atomic_store_explicit(&notice->changes, changes, memory_order_release);
 	if (notice->armed || notice->blocked != 0)
 		notice_wake(notice);
+}
+/* Does a thread sleep until it is told of a change? None does in a child made by fork(). */
+static inline bool notice_is_awaited(const struct notice *notice)
+{
+	return notice->blocked != 0 && !library_is_forked();
 }
 bool wait_is_offered(enum fi_wait_obj object);
 /* Returns false if there are no descriptors. */

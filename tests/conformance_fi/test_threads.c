@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* test_threads.c - FI_THREAD_SAFE: threads that post, read, wait, register, open and close at once.
  * Each operation ends once, and with what it was to bring.
- * Covers: lib/fi/endpoint.c, lib/fi/fabric.c, lib/fi/mr.c, lib/fi/rma.c, lib/fi/wait.c. */
+ * Covers: lib/fi/counter.c, lib/fi/cq.c, lib/fi/endpoint.c, lib/fi/fabric.c, lib/fi/mr.c,
+ * lib/fi/rma.c, lib/fi/wait.c. */
 #include "fixture.h"
 
 #include <pthread.h>
@@ -9,6 +10,8 @@
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
+
+#include "../nap.h"
 
 #define HANG   60 /* s */
 #define ROUNDS 300
@@ -364,6 +367,116 @@ static void a_child_closes_what_other_threads_use(void **state)
 	}
 }
 
+/* --- threads that wait for what is to be closed */
+
+struct waiter {
+	struct fid *fid;
+	_Atomic pid_t thread;
+};
+
+static void *awaits(void *argument)
+{
+	struct waiter *waiter = argument;
+	struct fi_cq_tagged_entry entry;
+	struct fi_eq_entry about;
+	uint32_t event;
+
+	atomic_store(&waiter->thread, gettid());
+	switch (waiter->fid->fclass) {
+	case FI_CLASS_CQ:
+		(void)fi_cq_sread((struct fid_cq *)waiter->fid, &entry, 1, NULL, -1);
+		break;
+	case FI_CLASS_CNTR:
+		assert_ok(fi_cntr_wait((struct fid_cntr *)waiter->fid, 1, -1));
+		break;
+	default:
+		assert_int_equal(fi_eq_sread((struct fid_eq *)waiter->fid, &event, &about,
+					 sizeof(about), -1, 0),
+			sizeof(about));
+	}
+	return NULL;
+}
+
+static bool thread_sleeps(pid_t thread)
+{
+	char path[64], state = 'R';
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/proc/self/task/%d/stat", (int)thread);
+	file = fopen(path, "r");
+	assert_non_null(file);
+	assert_int_equal(fscanf(file, "%*d (%*[^)]) %c", &state), 1);
+	fclose(file);
+	return state == 'S';
+}
+
+/* Nobody else has a lock that it may sleep for. */
+static void waiter_await(const struct waiter *waiter)
+{
+	while (atomic_load(&waiter->thread) == 0 || !thread_sleeps(atomic_load(&waiter->thread)))
+		nap();
+}
+
+static void waiter_wake(struct fid *fid)
+{
+	const struct fi_eq_entry about = {0};
+
+	switch (fid->fclass) {
+	case FI_CLASS_CQ:
+		assert_ok(fi_cq_signal((struct fid_cq *)fid));
+		break;
+	case FI_CLASS_CNTR:
+		assert_ok(fi_cntr_add((struct fid_cntr *)fid, 1));
+		break;
+	default:
+		assert_int_equal(fi_eq_write((struct fid_eq *)fid, 1, &about, sizeof(about), 0),
+			sizeof(about));
+	}
+}
+
+static void child_closes_object(struct fid *fid)
+{
+	pid_t child = fork();
+	int status;
+
+	if (child == 0) {
+		alarm(HANG);
+		_exit(fi_close(fid) == 0 ? 0 : 1);
+	}
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_int_equal(status, 0);
+}
+
+/* In a child made by fork() nobody waits. */
+static void what_a_thread_waits_for_does_not_close(void **state)
+{
+	struct fi_cq_attr cq_attr = {.wait_obj = FI_WAIT_UNSPEC};
+	struct fi_cntr_attr cntr_attr = {.wait_obj = FI_WAIT_UNSPEC};
+	struct fi_eq_attr eq_attr = {.wait_obj = FI_WAIT_UNSPEC};
+	struct fid_cntr *cntr;
+	struct fid_cq *cq;
+	struct fid_eq *eq;
+
+	(void)state;
+	pair_open(&(struct wish){0});
+	assert_ok(fi_cq_open(domain, &cq_attr, &cq, NULL));
+	assert_ok(fi_cntr_open(domain, &cntr_attr, &cntr, NULL));
+	assert_ok(fi_eq_open(fabric, &eq_attr, &eq, NULL));
+	for (unsigned i = 0; i < 3; i++) {
+		struct waiter waiter = {.fid = i == 0 ? &cq->fid : i == 1 ? &cntr->fid : &eq->fid};
+		pthread_t thread;
+
+		assert_ok(pthread_create(&thread, NULL, awaits, &waiter));
+		waiter_await(&waiter);
+		assert_int_equal(fi_close(waiter.fid), -FI_EBUSY);
+		child_closes_object(waiter.fid);
+		waiter_wake(waiter.fid);
+		assert_ok(pthread_join(thread, NULL));
+		assert_ok(fi_close(waiter.fid));
+	}
+	pair_close();
+}
+
 /* --- all at once */
 
 static void each_operation_ends_once(void **state)
@@ -400,6 +513,7 @@ int main(void)
 		cmocka_unit_test(an_endpoint_can_be_used_while_others_open),
 		cmocka_unit_test(an_endpoint_is_enabled_once_by_two_threads),
 		cmocka_unit_test(a_child_closes_what_other_threads_use),
+		cmocka_unit_test(what_a_thread_waits_for_does_not_close),
 		cmocka_unit_test(each_operation_ends_once),
 	};
 
