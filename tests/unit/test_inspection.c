@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* test_inspection.c - tests lib/host/inspection.c: what an interface tells of itself, by
- * postern_inspect(). Over the loopback; first with a poll thread, then inline. */
+ * postern_inspect(). Over the loopback; first with a poll thread, then inline.
+ * Covers: lib/host/objects.c, lib/host/page.c. */
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>

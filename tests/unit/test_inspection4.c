@@ -108,6 +108,10 @@ static void counters__with_what_waits_for_them(void **state)
 	assert_int_equal(PtlCTCancelTriggered(ct), PTL_OK);
 	inspect("ct", 0, 0);
 	assert_int_equal(value_of(text, ct, "triggered"), 0);
+	assert_int_equal(PtlTriggeredCTInc(other, one, ct, 300), PTL_OK);
+	inspect("ct", 0, 0);
+	assert_int_equal(value_of(text, ct, "triggered"), 1);
+	assert_int_equal(value_of(text, ct, "threshold"), 300);
 	assert_int_equal(PtlCTFree(ct), PTL_OK);
 	assert_int_equal(PtlCTFree(other), PTL_OK);
 	inspect("ct", 0, 0);
@@ -148,14 +152,22 @@ static void commands_that_wait__with_the_counter_and_the_threshold(void **state)
 	assert_int_equal(PtlTriggeredAtomic(md, 0, 8, PTL_NO_ACK_REQ, target, 9, 0, 0, NULL, 0,
 				 PTL_SUM, PTL_UINT64_T, ct, 78),
 		PTL_OK);
+	assert_int_equal(PtlTriggeredFetchAtomic(md, 0, md, 8, 8, target, 9, 0, 0, NULL, 0, PTL_SUM,
+				 PTL_UINT64_T, ct, 79),
+		PTL_OK);
+	assert_int_equal(PtlTriggeredSwap(md, 0, md, 8, 8, target, 9, 0, 0, NULL, 0, NULL, PTL_SWAP,
+				 PTL_UINT64_T, ct, 80),
+		PTL_OK);
 	assert_int_equal(PtlTriggeredCTInc(other, three, ct, 70), PTL_OK);
 	for (unsigned i = 0; i < 5; i++)
 		assert_int_equal(PtlTriggeredCTSet(ct, three, other, 1000 + i), PTL_OK);
 	inspect("triggered", 0, 0);
-	assert_told(text, "\"total\": %" PRIu64, 8);
+	assert_told(text, "\"total\": %" PRIu64, 10);
 	assert_non_null(strstr(text, "\"next\": null"));
 	assert_int_equal(items_with(text, "\"operation\": \"put\""), 1);
 	assert_int_equal(items_with(text, "\"operation\": \"atomic\""), 1);
+	assert_int_equal(items_with(text, "\"operation\": \"fetch_atomic\""), 1);
+	assert_int_equal(items_with(text, "\"operation\": \"swap\""), 1);
 	assert_int_equal(items_with(text, "\"operation\": \"ct_inc\""), 1);
 	assert_int_equal(items_with(text, "\"operation\": \"ct_set\""), 5);
 	assert_told(text, "\"success\": 5, \"failure\": 0, \"threshold\": %" PRIu64, 77);
@@ -169,10 +181,10 @@ static void commands_that_wait__with_the_counter_and_the_threshold(void **state)
 	assert_told(strstr(text, "\"items\""), "[{\"counter\": \"0x%" PRIx64, ct);
 	assert_told(strstr(text, "\"items\""), "\"threshold\": %" PRIu64, 70);
 	/* the pages have each of them once */
-	for (unsigned first = 0; first < 8; first += 3) {
+	for (unsigned first = 0; first < 10; first += 3) {
 		inspect("triggered", first, 3);
-		assert_int_equal(items_with(text, "operation"), first < 6 ? 3 : 2);
-		if (first < 6)
+		assert_int_equal(items_with(text, "operation"), first < 9 ? 3 : 1);
+		if (first < 9)
 			assert_told(text, "\"next\": %" PRIu64, first + 3);
 	}
 	assert_int_equal(PtlCTFree(ct), PTL_OK);
