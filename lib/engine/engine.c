@@ -69,8 +69,8 @@ struct engine *engine_create(const struct engine_options *options)
 	engine->operations_shared = OPERATIONS_SHARED;
 	pool_init(&engine->copies, AMO_BYTES_MAX, COPIES_CHUNK, COPIES_MAX);
 	triggers_init(&engine->triggers, TRIGGERED_MAX);
-	engine->begun_end = &engine->begun;
-	engine->late_end = &engine->late;
+	STAILQ_INIT(&engine->begun);
+	STAILQ_INIT(&engine->late);
 	list_init(&engine->serving);
 	list_init(&engine->waiting);
 	list_init(&engine->refused);
@@ -381,11 +381,11 @@ void engine_catch_up(struct engine *engine)
 /* The last part of a turn: frames out, timers. */
 static ALWAYS_INLINE unsigned turn_end(struct engine *engine)
 {
-	if (engine->late)
+	if (!STAILQ_EMPTY(&engine->late))
 		notices_send(engine);
 	/* Puts have begun, and are counted as commands: their frames leave, then their events are
 	 * logged. */
-	if (engine->begun) {
+	if (!STAILQ_EMPTY(&engine->begun)) {
 		transport_push(engine->transport);
 		outgoing_announce(engine);
 	}
@@ -453,7 +453,7 @@ static __attribute__((noinline)) unsigned look_on(
 {
 	if (frames != 0 || engine_has_commands(engine))
 		work += turn_work(engine, frames);
-	if (engine->logged && !engine->begun && !transport_urgent(engine->transport))
+	if (engine->logged && STAILQ_EMPTY(&engine->begun) && !transport_urgent(engine->transport))
 		engine->owes = true;
 	else
 		work += turn_end(engine);
@@ -500,7 +500,7 @@ static ALWAYS_INLINE void push(struct engine *engine)
 {
 	bool left;
 
-	if (engine->late)
+	if (!STAILQ_EMPTY(&engine->late))
 		notices_send(engine);
 	left = transport_push(engine->transport);
 	engine_announce(engine);
@@ -643,7 +643,7 @@ bool engine_shares_cpu(struct engine *engine)
 bool engine_settled(const struct engine *engine)
 {
 	owner_check(&engine->owner);
-	return ring_empty(&engine->commands) && !engine->late &&
+	return ring_empty(&engine->commands) && STAILQ_EMPTY(&engine->late) &&
 	       transport_settled(engine->transport);
 }
 

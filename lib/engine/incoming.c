@@ -110,21 +110,18 @@ void notice_send_late(struct engine *engine, struct process to, const struct mes
 	if (!operation)
 		return;
 	operation->message.header_length = message_encode(header, operation->message.header);
-	operation->next = NULL;
-	*engine->late_end = operation;
-	engine->late_end = &operation->next;
+	STAILQ_INSERT_TAIL(&engine->late, operation, next);
 	engine->owes = true;
 }
 
 void notices_send(struct engine *engine)
 {
-	while (engine->late) {
-		struct operation *operation = engine->late;
+	struct operation *operation;
 
-		engine->late = operation->next;
+	while ((operation = STAILQ_FIRST(&engine->late))) {
+		STAILQ_REMOVE_HEAD(&engine->late, next);
 		transport_send(engine->transport, operation->peer, &operation->message);
 	}
-	engine->late_end = &engine->late;
 }
 
 bool answer_granted(struct engine *engine, struct process to, const struct message_header *request)

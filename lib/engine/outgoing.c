@@ -77,10 +77,11 @@ static inline void put_start(struct engine *engine, struct operation *operation)
 
 void outgoing_announce(struct engine *engine)
 {
-	for (struct operation *operation = engine->begun; operation; operation = operation->next)
+	struct operation *operation;
+
+	STAILQ_FOREACH (operation, &engine->begun, next)
 		put_start(engine, operation);
-	engine->begun = NULL;
-	engine->begun_end = &engine->begun;
+	STAILQ_INIT(&engine->begun);
 }
 
 /* A put that is announced before it is sent. Returns its name for its acknowledgement, the link of
@@ -96,14 +97,6 @@ static uint64_t put_start_first(
 	operation->name = operation->account.link;
 	list_append(sending_list(engine, operation->name), &operation->link);
 	return operation->name;
-}
-
-/* A put that is announced later. */
-static inline void put_start_later(struct engine *engine, struct operation *operation)
-{
-	operation->next = NULL;
-	*engine->begun_end = operation;
-	engine->begun_end = &operation->next;
 }
 
 static uint64_t put_trace(struct engine *engine, struct operation *operation, uint64_t name)
@@ -147,7 +140,7 @@ void outgoing_put(struct space *space, struct region *region, const struct move 
 	if (first)
 		header.operation = put_start_first(engine, operation, acknowledge);
 	else
-		put_start_later(engine, operation);
+		STAILQ_INSERT_TAIL(&engine->begun, operation, next);
 	if (operation->acknowledge)
 		header.handle = region->handle;
 	if (trace_wanted())

@@ -4,6 +4,8 @@
 #ifndef ENGINE_STATE_H
 #define ENGINE_STATE_H
 
+#include <sys/queue.h>
+
 #include <base/barrier.h>
 #include <base/list.h>
 #include <base/owner.h>
@@ -101,7 +103,7 @@ struct operation {
 	uint64_t handle;         /* RECEIVE: the initiator's descriptor, to echo */
 	uint64_t request_offset; /* RECEIVE: to echo. PUT: echoed */
 	struct link link; /* SERVE, GET, PUT: in engine.serving, .waiting or .refused, .sending */
-	struct operation *next; /* PUT: in engine.begun. NOTICE: in engine.late */
+	STAILQ_ENTRY(operation) next; /* PUT: in engine.begun. NOTICE: in engine.late */
 	/* RECEIVE, SERVE, SPACE_TIERS; RMA with WANT_KEPT: its header, or KEPT_NONE */
 	uint32_t kept;
 	union {
@@ -212,10 +214,9 @@ struct engine {
 	uint64_t probe_interval; /* ns */
 	uint64_t push_look;      /* ns between looks for frames while the program only sends */
 	struct link sending[SENDING_LISTS]; /* puts that want an ACK, by their link */
-	struct operation *begun; /* puts whose SEND_START is to be logged, in their order */
-	struct operation **begun_end;
-	struct operation *late; /* answers that leave when the turn ends: then `owes` is set */
-	struct operation **late_end;
+	STAILQ_HEAD(, operation) begun; /* puts whose SEND_START is to be logged, in their order */
+	STAILQ_HEAD(, operation)
+	late; /* answers that leave when the turn ends: then `owes` is set */
 
 	uint64_t secret[2]; /* of what peers must not foresee */
 	struct ping *pings; /* one per reply slot; NULL: none was ever wanted */
@@ -465,7 +466,7 @@ void outgoing_put(struct space *space, struct region *region, const struct move 
 void outgoing_announce(struct engine *engine);
 static inline void engine_announce(struct engine *engine)
 {
-	if (engine->begun)
+	if (!STAILQ_EMPTY(&engine->begun))
 		outgoing_announce(engine);
 }
 void outgoing_get(struct space *space, struct region *region, const struct move *move);

@@ -15,7 +15,7 @@
 void triggers_init(struct triggers *triggers, unsigned max)
 {
 	*triggers = (struct triggers){0};
-	triggers->ready_end = &triggers->ready;
+	STAILQ_INIT(&triggers->ready);
 	pool_init(&triggers->pool, sizeof(struct trigger), TRIGGER_CHUNK, max);
 }
 
@@ -93,13 +93,6 @@ bool trigger_reserve(struct triggers *triggers, struct trigger_list **list)
 	return true;
 }
 
-static void ready_append(struct triggers *triggers, struct trigger *trigger)
-{
-	trigger->next = NULL;
-	*triggers->ready_end = trigger;
-	triggers->ready_end = &trigger->next;
-}
-
 static struct trigger *trigger_make(
 	struct triggers *triggers, const struct long_command *command, unsigned lines)
 {
@@ -118,7 +111,7 @@ void trigger_add(struct triggers *triggers, struct trigger_list *list, uint64_t 
 	if (sum >= threshold) {
 		PROBE(trigger, list->counter, threshold, sum);
 		trace(TRACE_TRIGGER, handle_interface(list->counter), 0, threshold);
-		ready_append(triggers, trigger);
+		STAILQ_INSERT_TAIL(&triggers->ready, trigger, next);
 		return;
 	}
 	list->heap[list->count] = (struct trigger_due){
@@ -131,7 +124,9 @@ void trigger_add(struct triggers *triggers, struct trigger_list *list, uint64_t 
 
 void trigger_ready(struct triggers *triggers, const struct long_command *command, unsigned lines)
 {
-	ready_append(triggers, trigger_make(triggers, command, lines));
+	struct trigger *trigger = trigger_make(triggers, command, lines);
+
+	STAILQ_INSERT_TAIL(&triggers->ready, trigger, next);
 }
 
 /* The one that was given last comes first. */
@@ -155,7 +150,7 @@ void trigger_release(struct triggers *triggers, struct trigger_list *list, uint6
 	for (uint32_t i = all; i-- > list->count;) {
 		PROBE(trigger, list->counter, list->heap[i].threshold, sum);
 		trace(TRACE_TRIGGER, handle_interface(list->counter), 0, list->heap[i].threshold);
-		ready_append(triggers, list->heap[i].trigger);
+		STAILQ_INSERT_TAIL(&triggers->ready, list->heap[i].trigger, next);
 	}
 }
 
@@ -164,12 +159,10 @@ unsigned triggers_run(struct triggers *triggers, unsigned limit,
 {
 	unsigned done = 0;
 
-	for (; done < limit && triggers->ready; done++) {
-		struct trigger *trigger = triggers->ready;
+	for (; done < limit && triggers_are_ready(triggers); done++) {
+		struct trigger *trigger = STAILQ_FIRST(&triggers->ready);
 
-		triggers->ready = trigger->next;
-		if (!triggers->ready)
-			triggers->ready_end = &triggers->ready;
+		STAILQ_REMOVE_HEAD(&triggers->ready, next);
 		run(context, &trigger->command);
 		pool_give(&triggers->pool, trigger);
 	}

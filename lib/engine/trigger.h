@@ -20,11 +20,13 @@
 #ifndef ENGINE_TRIGGER_H
 #define ENGINE_TRIGGER_H
 
+#include <sys/queue.h>
+
 #include <base/pool.h>
 #include <engine/command.h>
 
 struct trigger {
-	struct trigger *next; /* in the ready list */
+	STAILQ_ENTRY(trigger) next; /* in the ready list */
 	unsigned lines;
 	struct long_command command;
 };
@@ -48,8 +50,7 @@ struct trigger_list {
 struct triggers {
 	struct pool pool;
 	uint64_t number; /* of the next one that is kept */
-	struct trigger *ready;
-	struct trigger **ready_end;
+	STAILQ_HEAD(, trigger) ready;
 };
 
 /* max: of all counters together. */
@@ -78,7 +79,7 @@ static inline void trigger_review(
 
 static inline bool triggers_are_ready(const struct triggers *triggers)
 {
-	return triggers->ready != NULL;
+	return !STAILQ_EMPTY(&triggers->ready);
 }
 
 /* Runs up to limit of those that are ready, in their order. Returns how many. */

@@ -126,10 +126,11 @@ void triggered_cancel(struct space *space, const struct command *command)
 void triggered_close(struct space *space)
 {
 	struct engine *engine = space->engine;
+	struct trigger *trigger;
 
 	for (uint32_t i = 0; i < space->segment->limits.counters; i++)
 		triggered_drop(space, segment_counter(space->segment, i));
-	for (struct trigger *trigger = engine->triggers.ready; trigger; trigger = trigger->next) {
+	STAILQ_FOREACH (trigger, &engine->triggers.ready, next) {
 		struct command *command = &trigger->command.command;
 
 		if (command->space != space->number)
