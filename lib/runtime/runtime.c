@@ -210,29 +210,15 @@ static int leave(int code)
 	return code;
 }
 
-static int number_get(int *number, uint32_t (*value)(void))
+/* A number of the job, which in no job is that of a process alone. */
+static int number_get(int *number, const uint32_t *value)
 {
 	int code = enter(number != NULL);
 
 	if (code != PMI_SUCCESS)
 		return code;
-	*number = (int)value();
+	*number = (int)*value;
 	return leave(PMI_SUCCESS);
-}
-
-static uint32_t job_size(void)
-{
-	return job_is_launched(&job) ? job.size : 1;
-}
-
-static uint32_t job_rank(void)
-{
-	return job_is_launched(&job) ? job.rank : 0;
-}
-
-static uint32_t job_number(void)
-{
-	return 0;
 }
 
 /* --- PMIx finds a key only with the rank that put it, which PMI's callers do not say: so each rank
@@ -356,22 +342,24 @@ int PMI_Finalize(void)
 
 int PMI_Get_size(int *size)
 {
-	return number_get(size, job_size);
+	return number_get(size, &job.size);
 }
 
 int PMI_Get_rank(int *rank)
 {
-	return number_get(rank, job_rank);
+	return number_get(rank, &job.rank);
 }
 
 int PMI_Get_universe_size(int *size)
 {
-	return number_get(size, job_size);
+	return number_get(size, &job.size);
 }
 
 int PMI_Get_appnum(int *number)
 {
-	return number_get(number, job_number);
+	static const uint32_t first = 0;
+
+	return number_get(number, &first);
 }
 
 int PMI_Barrier(void)
