@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <rte_common.h>
+
 #define POOL_ALIGN 64
 #define POOL_BATCH 1024 /* bytes of the objects that are made at a time */
 
@@ -39,21 +41,16 @@ static bool chunk_take(struct pool *pool, unsigned count)
 	return chunks[pool->chunk_count] && ++pool->chunk_count;
 }
 
-static unsigned least(unsigned a, unsigned b)
-{
-	return a < b ? a : b;
-}
-
 /* Makes a few more objects of a chunk, whose other memory stays untouched. */
 static bool pool_grow(struct pool *pool)
 {
 	unsigned in_chunk = pool->made & ((1u << pool->chunk_shift) - 1);
-	unsigned count = least((1u << pool->chunk_shift) - in_chunk, pool->max - pool->made);
+	unsigned count = RTE_MIN((1u << pool->chunk_shift) - in_chunk, pool->max - pool->made);
 	char *first;
 
 	if (count == 0 || (in_chunk == 0 && !chunk_take(pool, count)))
 		return false;
-	count = least(count, (unsigned)(POOL_BATCH / pool->size) + 1);
+	count = RTE_MIN(count, (unsigned)(POOL_BATCH / pool->size) + 1);
 	first = pool->chunks[pool->chunk_count - 1] + in_chunk * pool->size;
 	memset(first, 0, count * pool->size);
 	pool->made += count;

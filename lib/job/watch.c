@@ -7,6 +7,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <rte_common.h>
+
 #include <base/clock.h>
 #include <base/log.h>
 
@@ -21,11 +23,6 @@ static uint64_t now(void)
 
 	clock_gettime(CLOCK_MONOTONIC, &time);
 	return (uint64_t)time.tv_sec * SECOND + (uint64_t)time.tv_nsec;
-}
-
-static uint64_t least(uint64_t a, uint64_t b)
-{
-	return a < b ? a : b;
 }
 
 static uint32_t neighbour(const struct job *job)
@@ -93,12 +90,12 @@ static bool neighbour_lives(struct watch *watch)
 {
 	if (watch->lifeline.to.port == 0)
 		return watch->answers(watch->front, watch->interface, watch->neighbour,
-			least(ANSWER_TIME, watch->peer_timeout));
+			RTE_MIN(ANSWER_TIME, watch->peer_timeout));
 	if (!watch->lifeline.asks)
 		lifeline_ask(&watch->lifeline, watch->peer_timeout);
 	switch (lifeline_look(&watch->lifeline)) {
 	case LIFELINE_SILENT: /* it had its time, but for one more try */
-		watch->heard = least(watch->heard, now() - watch->peer_timeout + LOOK_AGAIN);
+		watch->heard = RTE_MIN(watch->heard, now() - watch->peer_timeout + LOOK_AGAIN);
 		return false;
 	case LIFELINE_DOWN:
 		return false;
@@ -128,7 +125,7 @@ uint64_t watch_turn(struct job *job)
 		time = now();
 		if (time - watch->heard >= watch->peer_timeout)
 			neighbour_dead(job);
-		watch->due = time + least(LOOK_AGAIN, watch->peer_timeout / 4);
+		watch->due = time + RTE_MIN(LOOK_AGAIN, watch->peer_timeout / 4);
 	}
 	return 0;
 }
