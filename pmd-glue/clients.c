@@ -15,6 +15,7 @@
 #include <base/clock.h>
 #include <base/log.h>
 #include <base/port.h>
+#include <base/random.h>
 #include <pmd-glue/disposal.h>
 #include <pmd-glue/glue.h>
 #include <pmd-glue/kernel.h>
@@ -35,9 +36,15 @@
 
 /* --- processes --- */
 
+/* C1. */
+static uint64_t pid_hash(const struct clients *clients, uint32_t pid)
+{
+	return random_mix((pid + clients->chance[0]) * (clients->chance[1] | 1));
+}
+
 static struct client **bucket_of(struct clients *clients, uint32_t pid)
 {
-	return &clients->buckets[pid % CLIENT_BUCKETS];
+	return &clients->buckets[pid_hash(clients, pid) % CLIENT_BUCKETS];
 }
 
 struct client *client_find(struct clients *clients, uint32_t pid)
@@ -208,10 +215,14 @@ void client_end(struct clients *clients, struct client *client)
 	clients->count--;
 }
 
-/* NULL: no process of this id is known to have ended. */
+static struct ended *ended_set(struct clients *clients, uint32_t pid)
+{
+	return clients->ended[pid_hash(clients, pid) % ENDED_SETS];
+}
+
 struct ended *ended_find(struct clients *clients, uint32_t pid)
 {
-	struct ended *set = clients->ended[pid % ENDED_SETS];
+	struct ended *set = ended_set(clients, pid);
 
 	for (unsigned n = 0; n < ENDED_WAYS; n++)
 		if (set[n].time != 0 && set[n].identity.pid == pid)
@@ -222,7 +233,7 @@ struct ended *ended_find(struct clients *clients, uint32_t pid)
 /* Of those whose ids share a set, the one that ended first is forgotten. */
 static void ended_add(struct clients *clients, const struct switch_identity *identity)
 {
-	struct ended *set = clients->ended[identity->pid % ENDED_SETS], *first = set;
+	struct ended *set = ended_set(clients, identity->pid), *first = set;
 
 	for (unsigned n = 1; n < ENDED_WAYS; n++)
 		if (set[n].time < first->time)

@@ -4,7 +4,8 @@
  * all of it.
  *
  * C1. A process is in the list of its user, and found by its process id. A user without processes
- *     is forgotten.
+ *     is forgotten. Users choose the ids, so buckets and sets are chosen by a hash that no user
+ *     knows: nobody can fill one bucket, and make the switch slow for all.
  * C2. A process is hot while its pair carries frames, and becomes cold when it has carried none for
  *     1 to 2 ms. Only hot processes, and users who have one, take turns (W3 of switch.h). In each
  *     turn clients_look() looks at COLD_LOOKS cold ones, whatever their number, so that a frame
@@ -33,10 +34,9 @@
 #define USERS_MAX       CLIENTS_MAX
 #define CLIENT_BUCKETS  1024u
 #define HALF_OPEN_MAX   256u
-/* Processes that have ended, in sets by process id: all of CLIENTS_MAX fit if their ids are in a
- * row. */
+/* Processes that have ended, in sets: of CLIENTS_MAX, one in 50 finds its set full. */
 #define ENDED_SETS 256u
-#define ENDED_WAYS 4u
+#define ENDED_WAYS 8u
 
 struct pair;
 struct user;
@@ -90,6 +90,7 @@ struct ended {
 
 struct clients {
 	const struct switch_options *options;
+	uint64_t chance[2]; /* of the hash of process ids (C1) */
 	/* The switch's. */
 	int listener;  /* -1: none */
 	int set;       /* an epoll descriptor with all sockets; with a client's, its address */

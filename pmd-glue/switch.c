@@ -21,6 +21,7 @@
 #include <sys/eventfd.h>
 #include <sys/file.h>
 #include <sys/mman.h>
+#include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -636,6 +637,7 @@ struct switch_state *switch_open(const struct switch_options *options)
 	}
 	state->options = *options;
 	state->begun = glue_now(NULL);
+	(void)!getrandom(state->clients.chance, sizeof(state->clients.chance), 0);
 	state->clients.options = &state->options;
 	state->lock = state->clients.listener = state->clients.set = state->wakeup =
 		state->clients.page_file = -1;
