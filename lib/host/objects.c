@@ -51,7 +51,7 @@ static void tell_portal(
 
 void tell_portals(struct interface *interface, struct page page, struct report *report)
 {
-	static const struct object_kind kind = {portal_is_used, portals_in_use,
+	static const struct object_kind kind = {HANDLE_INTERFACE, portal_is_used, portals_in_use,
 		sizeof(struct match_list_info), look_portal, tell_portal};
 
 	objects_tell(interface, page, &kind, interface->submission.segment->limits.portals, report);
@@ -102,16 +102,11 @@ static void tell_tier_portal(
 
 void tell_tiers(struct interface *interface, struct page page, struct report *report)
 {
-	static const struct object_kind kind = {tier_portal_in_use, tier_portals_in_use,
-		sizeof(struct portal_info), look_tier_portal, tell_tier_portal};
+	static const struct object_kind kind = {HANDLE_INTERFACE, tier_portal_in_use,
+		tier_portals_in_use, sizeof(struct portal_info), look_tier_portal,
+		tell_tier_portal};
 
 	objects_tell(interface, page, &kind, interface->submission.segment->limits.portals, report);
-}
-
-static bool entry_in_use(const struct segment *segment, uint32_t index)
-{
-	return atomic_load_explicit(&segment_entry(segment, index)->gate, memory_order_relaxed) !=
-	       0;
 }
 
 struct entry_copy {
@@ -222,19 +217,13 @@ static void tell_entry(
 
 void tell_entries(struct interface *interface, struct page page, struct report *report)
 {
-	static const struct object_kind kind = {
-		entry_in_use, entries_in_use, sizeof(struct entry_copy), look_entry, tell_entry};
+	static const struct object_kind kind = {HANDLE_ENTRY, NULL, entries_in_use,
+		sizeof(struct entry_copy), look_entry, tell_entry};
 
 	objects_tell(interface, page, &kind, interface->submission.segment->limits.entries, report);
 }
 
 /* --- memory descriptors --- */
-
-static bool region_in_use(const struct segment *segment, uint32_t index)
-{
-	return atomic_load_explicit(&segment_region(segment, index)->gate, memory_order_relaxed) !=
-	       0;
-}
 
 struct region_copy {
 	struct region_description description;
@@ -318,19 +307,13 @@ static void tell_region(
 
 void tell_regions(struct interface *interface, struct page page, struct report *report)
 {
-	static const struct object_kind kind = {region_in_use, regions_in_use,
+	static const struct object_kind kind = {HANDLE_REGION, NULL, regions_in_use,
 		sizeof(struct region_copy), look_region, tell_region};
 
 	objects_tell(interface, page, &kind, interface->submission.segment->limits.regions, report);
 }
 
 /* --- event queues --- */
-
-static bool queue_in_use(const struct segment *segment, uint32_t index)
-{
-	return atomic_load_explicit(&segment_queue(segment, index)->gate, memory_order_relaxed) !=
-	       0;
-}
 
 struct queue_copy {
 	uint64_t handle;
@@ -383,8 +366,8 @@ static void tell_queue(
 
 void tell_event_queues(struct interface *interface, struct page page, struct report *report)
 {
-	static const struct object_kind kind = {
-		queue_in_use, queues_in_use, sizeof(struct queue_copy), look_queue, tell_queue};
+	static const struct object_kind kind = {HANDLE_QUEUE, NULL, queues_in_use,
+		sizeof(struct queue_copy), look_queue, tell_queue};
 
 	objects_tell(interface, page, &kind, interface->submission.segment->limits.queues, report);
 }

@@ -5,6 +5,7 @@
 #include <assert.h>
 
 #include <host/interface.h>
+#include <host/visitor.h>
 
 uint32_t interface_number(const struct interface *interface)
 {
@@ -38,14 +39,22 @@ void list_open(struct report *report, uint32_t total, struct page page, uint32_t
 	report_array(report, "items");
 }
 
-void select_page(struct selection *selection, const struct segment *segment, struct page page,
-	uint32_t limit, bool (*in_use)(const struct segment *segment, uint32_t index))
+static bool object_in_use(const struct object_kind *kind, struct segment *segment, uint32_t index)
+{
+	if (kind->in_use)
+		return kind->in_use(segment, index);
+	return atomic_load_explicit(
+		       object_gate(segment, index, kind->handle), memory_order_relaxed) != 0;
+}
+
+void select_page(struct selection *selection, struct segment *segment, struct page page,
+	uint32_t limit, const struct object_kind *kind)
 {
 	uint32_t most = page_count(page), i;
 
 	selection->count = 0;
 	for (i = page.first; i < limit && selection->count < most; i++)
-		if (in_use(segment, i))
+		if (object_in_use(kind, segment, i))
 			selection->indices[selection->count++] = i;
 	selection->next = i < limit ? i : UINT32_MAX;
 }
@@ -73,12 +82,12 @@ static void look_objects(struct interface *interface, void *context)
 void objects_tell(struct interface *interface, struct page page, const struct object_kind *kind,
 	uint32_t limit, struct report *report)
 {
-	const struct segment *segment = interface->submission.segment;
+	struct segment *segment = interface->submission.segment;
 	struct objects_look look;
 
 	assert(kind->copy_bytes <= OBJECT_COPY_MAX);
 	look.kind = kind;
-	select_page(&look.selection, segment, page, limit, kind->in_use);
+	select_page(&look.selection, segment, page, limit, kind);
 	interface_look(interface, look_objects, &look);
 	list_open(report, kind->total(segment), page, look.selection.next);
 	for (uint32_t i = 0; i < look.selection.count; i++) {

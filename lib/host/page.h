@@ -22,12 +22,10 @@ struct selection {
 uint32_t page_count(struct page page);
 /* Opens the array of a page's items. next: as in struct selection. */
 void list_open(struct report *report, uint32_t total, struct page page, uint32_t next);
-/* Those of `limit` objects for which in_use() holds. */
-void select_page(struct selection *selection, const struct segment *segment, struct page page,
-	uint32_t limit, bool (*in_use)(const struct segment *segment, uint32_t index));
-
 /* A kind of objects of which pages are told. */
 struct object_kind {
+	enum handle_kind handle;
+	/* NULL: an object whose handle lives is in use */
 	bool (*in_use)(const struct segment *segment, uint32_t index);
 	uint32_t (*total)(const struct segment *segment);
 	size_t copy_bytes; /* OBJECT_COPY_MAX at most */
@@ -40,6 +38,9 @@ struct object_kind {
 };
 #define OBJECT_COPY_MAX 160
 
+/* Those of `limit` objects of a kind that are in use. */
+void select_page(struct selection *selection, struct segment *segment, struct page page,
+	uint32_t limit, const struct object_kind *kind);
 /* Tells a page of the `limit` objects of an interface. */
 void objects_tell(struct interface *interface, struct page page, const struct object_kind *kind,
 	uint32_t limit, struct report *report);

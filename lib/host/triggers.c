@@ -14,12 +14,6 @@
 #include <host/page.h>
 #include <wire/message.h>
 
-static bool counter_in_use(const struct segment *segment, uint32_t index)
-{
-	return atomic_load_explicit(&segment_counter(segment, index)->gate, memory_order_relaxed) !=
-	       0;
-}
-
 /* --- counters --- */
 
 struct counter_copy {
@@ -68,13 +62,13 @@ static void tell_counter(
 		counter->test);
 }
 
+static const struct object_kind counter_kind = {HANDLE_COUNTER, NULL, counters_in_use,
+	sizeof(struct counter_copy), look_counter, tell_counter};
+
 void tell_event_counters(struct interface *interface, struct page page, struct report *report)
 {
-	static const struct object_kind kind = {counter_in_use, counters_in_use,
-		sizeof(struct counter_copy), look_counter, tell_counter};
-
-	objects_tell(
-		interface, page, &kind, interface->submission.segment->limits.counters, report);
+	objects_tell(interface, page, &counter_kind, interface->submission.segment->limits.counters,
+		report);
 }
 
 /* --- commands that wait --- */
@@ -214,8 +208,8 @@ void tell_triggers(struct interface *interface, struct page page, struct report 
 	do {
 		const struct page counters = {.first = look.counters.next};
 
-		select_page(&look.counters, segment, counters, segment->limits.counters,
-			counter_in_use);
+		select_page(
+			&look.counters, segment, counters, segment->limits.counters, &counter_kind);
 		interface_look(interface, look_triggers, &look);
 	} while (!look.more && look.counters.next != UINT32_MAX);
 	list_open(report, atomic_load_explicit(&segment->triggered, memory_order_relaxed), page,
