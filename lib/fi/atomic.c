@@ -224,7 +224,7 @@ static int post_check(const struct endpoint *endpoint, struct post *post)
 	return post->elements > most ? -FI_EMSGSIZE : 0;
 }
 
-static void pieces_gather(const struct fi_ioc *iov, size_t count, unsigned size, uint8_t *to)
+static void elements_gather(const struct fi_ioc *iov, size_t count, unsigned size, uint8_t *to)
 {
 	for (size_t i = 0; i < count; i++) {
 		if (iov[i].count > 0)
@@ -247,11 +247,11 @@ static bool source_take(struct movement *movement, const struct post *post, uint
 	}
 	*at = (uintptr_t)post->iov[0].addr;
 	if (operand != 0)
-		pieces_gather(post->compares, post->compare_count, size, movement->given);
+		elements_gather(post->compares, post->compare_count, size, movement->given);
 	if (!inject && post->count == 1 && operand == 0)
 		return true;
 	if (operand + post->bytes <= COPIED_MAX) {
-		pieces_gather(post->iov, post->count, size, movement->given + operand);
+		elements_gather(post->iov, post->count, size, movement->given + operand);
 		movement->given_bytes = operand + (unsigned)post->bytes;
 		movement->line.copied = true;
 		return true;
@@ -259,7 +259,7 @@ static bool source_take(struct movement *movement, const struct post *post, uint
 	movement->copy = malloc(post->bytes);
 	if (!movement->copy)
 		return false;
-	pieces_gather(post->iov, post->count, size, movement->copy);
+	elements_gather(post->iov, post->count, size, movement->copy);
 	*at = (uintptr_t)movement->copy;
 	return true;
 }

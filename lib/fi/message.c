@@ -3,7 +3,6 @@
 #include <fi/remote.h>
 
 #include <stdlib.h>
-#include <string.h>
 
 enum { CLASS_TAGGED, CLASS_PLAIN };
 
@@ -152,10 +151,8 @@ static void operation_fail(struct operation *operation, const struct failure *fa
 
 static void operation_complete(struct operation *operation)
 {
-	if (operation->completes)
-		cq_tell(operation_cq(operation));
-	else if (!operation->quiet)
-		cq_release(operation_cq(operation));
+	if (!operation->quiet)
+		cq_end(operation_cq(operation), operation->completes);
 	counter_ended(operation_counter(operation), false);
 	operation_free(operation);
 }
@@ -377,26 +374,16 @@ struct memory {
 
 static ssize_t memory_read_all(const struct post *post, struct memory *memory)
 {
+	int result;
+
 	*memory = (struct memory){0};
-	if (post->count > IOV_MAX_PARTS || (post->count > 0 && !post->iov))
-		return -FI_EINVAL;
-	for (size_t i = 0; i < post->count; i++) {
-		if (post->iov[i].iov_len > MESSAGE_MAX)
-			return -FI_EMSGSIZE;
-		memory->length += post->iov[i].iov_len;
-	}
-	if (memory->length > MESSAGE_MAX)
-		return -FI_EMSGSIZE;
+	result = pieces_measure(post->iov, post->count, &memory->length);
+	if (result != 0)
+		return result;
 	if (post->count > 0)
 		memory->buffer = post->iov[0].iov_base;
-	if (post->count < 2)
-		return 0;
-	memory->vector = malloc(map_vector_size((uint32_t)post->count));
-	if (!memory->vector)
+	if (post->count > 1 && !(memory->vector = pieces_copy(post->iov, post->count)))
 		return -FI_ENOMEM;
-	memory->vector->count = 0;
-	for (size_t i = 0; i < post->count; i++)
-		map_vector_add(memory->vector, post->iov[i].iov_base, post->iov[i].iov_len);
 	return 0;
 }
 
@@ -411,7 +398,8 @@ static inline ssize_t memory_read(const struct post *post, struct memory *memory
 /* --- sends */
 
 /* The program may use its memory again, and the send waits: it gets a copy. */
-static ssize_t send_copy(struct operation *operation, const struct memory *memory)
+static ssize_t send_copy(
+	struct operation *operation, const struct post *post, const struct memory *memory)
 {
 	struct endpoint *endpoint = operation->endpoint;
 
@@ -422,10 +410,7 @@ static ssize_t send_copy(struct operation *operation, const struct memory *memor
 		operation_drop(operation);
 		return -FI_ENOMEM;
 	}
-	if (memory->vector)
-		(void)map_vector_copy_out(memory->vector, 0, operation->copy, memory->length);
-	else if (memory->length > 0)
-		memcpy(operation->copy, memory->buffer, memory->length);
+	pieces_gather(post->iov, post->count, operation->copy);
 	(void)messages_move(&operation->transfer, operation->copy);
 	return 0;
 }
@@ -435,13 +420,12 @@ static void injected_tell(struct endpoint *endpoint, const struct post *post)
 {
 	struct cq *cq = endpoint->tx.cq;
 
-	if (!post->quiet && (!endpoint->tx.selective || post->flags & FI_COMPLETION)) {
+	if (!post->quiet) {
 		*cq_place(cq) = (struct line){.entry = {.op_context = post->context,
 						      .flags = class_flag(post->class) | FI_SEND},
 			.source = FI_ADDR_NOTAVAIL};
-		cq_tell(cq);
-	} else if (!post->quiet)
-		cq_release(cq);
+		cq_end(cq, !endpoint->tx.selective || post->flags & FI_COMPLETION);
+	}
 	counter_ended(endpoint->counts[COUNT_SEND].counter, false);
 }
 
@@ -474,7 +458,7 @@ static ssize_t send_operate(struct endpoint *endpoint, const struct post *post, 
 	}
 	operation->vector = memory->vector;
 	messages_send(endpoint->messages, &operation->transfer, peer, wish);
-	return inject && operation->pending ? send_copy(operation, memory) : 0;
+	return inject && operation->pending ? send_copy(operation, post, memory) : 0;
 }
 
 static ssize_t send_locked(struct endpoint *endpoint, const struct post *post)
@@ -735,17 +719,13 @@ static ssize_t receive_post(struct fid_ep *fid, const struct post *post)
 
 /* --- calls */
 
-/* A post of one piece of memory. */
-#define ONE(buffer, length)                                                                        \
-	.iov = &(const struct iovec){(void *)(uintptr_t)(buffer), length}, .count = 1
-
 static ssize_t tagged_recv(struct fid_ep *ep, void *buffer, size_t length, void *desc,
 	fi_addr_t from, uint64_t tag, uint64_t ignore, void *context)
 {
 	(void)desc;
-	return receive_post(
-		ep, &(struct post){ONE(buffer, length), .peer = from, .tag = tag, .ignore = ignore,
-			    .context = context, .flags = RX_FLAGS(ep) & ~FI_MULTI_RECV});
+	return receive_post(ep, &(struct post){ONE_PIECE(buffer, length), .peer = from, .tag = tag,
+					.ignore = ignore, .context = context,
+					.flags = RX_FLAGS(ep) & ~FI_MULTI_RECV});
 }
 
 static ssize_t tagged_recvv(struct fid_ep *ep, const struct iovec *iov, void **desc, size_t count,
@@ -778,7 +758,7 @@ static ssize_t tagged_send(struct fid_ep *ep, const void *buffer, size_t length,
 	fi_addr_t to, uint64_t tag, void *context)
 {
 	(void)desc;
-	return send_post(ep, &(struct post){ONE(buffer, length), .peer = to, .tag = tag,
+	return send_post(ep, &(struct post){ONE_PIECE(buffer, length), .peer = to, .tag = tag,
 				     .context = context, .flags = TX_FLAGS(ep)});
 }
 
@@ -810,23 +790,23 @@ static ssize_t tagged_sendmsg(struct fid_ep *ep, const struct fi_msg_tagged *msg
 static ssize_t tagged_inject(
 	struct fid_ep *ep, const void *buffer, size_t length, fi_addr_t to, uint64_t tag)
 {
-	return send_post(
-		ep, &(struct post){ONE(buffer, length), .peer = to, .tag = tag, .quiet = true});
+	return send_post(ep,
+		&(struct post){ONE_PIECE(buffer, length), .peer = to, .tag = tag, .quiet = true});
 }
 
 static ssize_t tagged_senddata(struct fid_ep *ep, const void *buffer, size_t length, void *desc,
 	uint64_t data, fi_addr_t to, uint64_t tag, void *context)
 {
 	(void)desc;
-	return send_post(
-		ep, &(struct post){ONE(buffer, length), .peer = to, .tag = tag, .context = context,
-			    .data = data, .flags = TX_FLAGS(ep) | FI_REMOTE_CQ_DATA});
+	return send_post(ep, &(struct post){ONE_PIECE(buffer, length), .peer = to, .tag = tag,
+				     .context = context, .data = data,
+				     .flags = TX_FLAGS(ep) | FI_REMOTE_CQ_DATA});
 }
 
 static ssize_t tagged_injectdata(struct fid_ep *ep, const void *buffer, size_t length,
 	uint64_t data, fi_addr_t to, uint64_t tag)
 {
-	return send_post(ep, &(struct post){ONE(buffer, length), .peer = to, .tag = tag,
+	return send_post(ep, &(struct post){ONE_PIECE(buffer, length), .peer = to, .tag = tag,
 				     .data = data, .flags = FI_REMOTE_CQ_DATA, .quiet = true});
 }
 
@@ -848,7 +828,7 @@ static ssize_t plain_recv(
 {
 	(void)desc;
 	return receive_post(ep, &(struct post){.class = CLASS_PLAIN,
-					ONE(buffer, length),
+					ONE_PIECE(buffer, length),
 					.peer = from,
 					.context = context,
 					.flags = RX_FLAGS(ep)});
@@ -883,7 +863,7 @@ static ssize_t plain_send(struct fid_ep *ep, const void *buffer, size_t length, 
 {
 	(void)desc;
 	return send_post(ep, &(struct post){.class = CLASS_PLAIN,
-				     ONE(buffer, length),
+				     ONE_PIECE(buffer, length),
 				     .peer = to,
 				     .context = context,
 				     .flags = TX_FLAGS(ep)});
@@ -916,9 +896,10 @@ static ssize_t plain_sendmsg(struct fid_ep *ep, const struct fi_msg *msg, uint64
 
 static ssize_t plain_inject(struct fid_ep *ep, const void *buffer, size_t length, fi_addr_t to)
 {
-	return send_post(
-		ep, &(struct post){
-			    .class = CLASS_PLAIN, ONE(buffer, length), .peer = to, .quiet = true});
+	return send_post(ep, &(struct post){.class = CLASS_PLAIN,
+				     ONE_PIECE(buffer, length),
+				     .peer = to,
+				     .quiet = true});
 }
 
 static ssize_t plain_senddata(struct fid_ep *ep, const void *buffer, size_t length, void *desc,
@@ -926,7 +907,7 @@ static ssize_t plain_senddata(struct fid_ep *ep, const void *buffer, size_t leng
 {
 	(void)desc;
 	return send_post(ep, &(struct post){.class = CLASS_PLAIN,
-				     ONE(buffer, length),
+				     ONE_PIECE(buffer, length),
 				     .peer = to,
 				     .context = context,
 				     .data = data,
@@ -937,7 +918,7 @@ static ssize_t plain_injectdata(
 	struct fid_ep *ep, const void *buffer, size_t length, uint64_t data, fi_addr_t to)
 {
 	return send_post(ep, &(struct post){.class = CLASS_PLAIN,
-				     ONE(buffer, length),
+				     ONE_PIECE(buffer, length),
 				     .peer = to,
 				     .data = data,
 				     .flags = FI_REMOTE_CQ_DATA,

@@ -437,18 +437,6 @@ int regions_control(struct fid *fid, int command, void *argument)
 
 static struct fi_ops mr_fid_ops = FID_OPS(mr_close, mr_bind, mr_control);
 
-struct map_vector *pieces_copy(const struct iovec *iov, size_t count)
-{
-	struct map_vector *vector = malloc(map_vector_size((uint32_t)count));
-
-	if (!vector)
-		return NULL;
-	vector->count = 0;
-	for (size_t i = 0; i < count; i++)
-		map_vector_add(vector, iov[i].iov_base, iov[i].iov_len);
-	return vector;
-}
-
 static int attr_check(const struct domain *domain, const struct fi_mr_attr *attr, uint64_t flags)
 {
 	uint64_t length = 0;

@@ -117,8 +117,6 @@ bool regions_register(struct remote *remote);
 void regions_deregister(struct remote *remote);
 /* M4. */
 void tallies_run(struct remote *remote);
-/* A vector of a program's pieces; NULL: there is no memory. */
-struct map_vector *pieces_copy(const struct iovec *iov, size_t count);
 
 /* --- rma.c */
 

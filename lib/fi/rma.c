@@ -370,10 +370,8 @@ static void movement_tell(struct remote *remote, const struct movement *movement
 			.source = FI_ADDR_NOTAVAIL};
 	if (err != 0)
 		cq_error(cq, &(const struct failure){.err = err});
-	else if (movement->completes)
-		cq_tell(cq);
 	else
-		cq_release(cq);
+		cq_end(cq, movement->completes);
 }
 
 /* moved: bytes, as the target says. One that keeps to the rules moves all or none. */
@@ -581,6 +579,7 @@ struct post {
 static int post_check(const struct endpoint *endpoint, struct post *post)
 {
 	const bool inject = post->quiet || post->flags & FI_INJECT;
+	int result;
 
 	if (!endpoint->enabled)
 		return -FI_EOPBADSTATE;
@@ -588,24 +587,8 @@ static int post_check(const struct endpoint *endpoint, struct post *post)
 		return -FI_EOPNOTSUPP;
 	if ((post->flags & ~(post->reads ? READ_FLAGS : WRITE_FLAGS)) != 0)
 		return -FI_EBADFLAGS;
-	if (post->count > IOV_MAX_PARTS || (post->count > 0 && !post->iov))
-		return -FI_EINVAL;
-	post->length = 0;
-	for (size_t i = 0; i < post->count; i++) {
-		if (post->iov[i].iov_len > MESSAGE_MAX - post->length)
-			return -FI_EMSGSIZE;
-		post->length += post->iov[i].iov_len;
-	}
-	return inject && post->length > INJECT_MAX ? -FI_EMSGSIZE : 0;
-}
-
-static void pieces_gather(const struct post *post, uint8_t *to)
-{
-	for (size_t i = 0; i < post->count; i++) {
-		if (post->iov[i].iov_len > 0)
-			memcpy(to, post->iov[i].iov_base, post->iov[i].iov_len);
-		to += post->iov[i].iov_len;
-	}
+	result = pieces_measure(post->iov, post->count, &post->length);
+	return result == 0 && inject && post->length > INJECT_MAX ? -FI_EMSGSIZE : result;
 }
 
 /* Where the data comes from, or goes to. 0 or a negative error. */
@@ -619,7 +602,7 @@ static int movement_memory(
 	if (!inject && post->count < 2)
 		return 0;
 	if (inject && length <= COPIED_MAX) {
-		pieces_gather(post, movement->given);
+		pieces_gather(post->iov, post->count, movement->given);
 		movement->given_bytes = (unsigned)length;
 		movement->line.copied = true;
 		return 0;
@@ -628,7 +611,7 @@ static int movement_memory(
 		movement->copy = malloc(length + 1);
 		if (!movement->copy)
 			return -FI_ENOMEM;
-		pieces_gather(post, movement->copy);
+		pieces_gather(post->iov, post->count, movement->copy);
 		movement->line.local = (uintptr_t)movement->copy;
 		return 0;
 	}
@@ -668,16 +651,12 @@ static ssize_t rma_post(struct fid_ep *fid, struct post *post)
 
 /* --- calls */
 
-/* A post of one piece of memory. */
-#define ONE(buffer, length)                                                                        \
-	.iov = &(const struct iovec){(void *)(uintptr_t)(buffer), length}, .count = 1
-
 static ssize_t rma_read(struct fid_ep *ep, void *buffer, size_t length, void *desc, fi_addr_t from,
 	uint64_t at, uint64_t key, void *context)
 {
 	(void)desc;
 	return rma_post(ep, &(struct post){.reads = true,
-				    ONE(buffer, length),
+				    ONE_PIECE(buffer, length),
 				    .peer = from,
 				    .at = at,
 				    .key = key,
@@ -732,8 +711,8 @@ static ssize_t rma_write(struct fid_ep *ep, const void *buffer, size_t length, v
 	fi_addr_t to, uint64_t at, uint64_t key, void *context)
 {
 	(void)desc;
-	return rma_post(ep, &(struct post){ONE(buffer, length), .peer = to, .at = at, .key = key,
-				    .context = context, .flags = TX_FLAGS(ep)});
+	return rma_post(ep, &(struct post){ONE_PIECE(buffer, length), .peer = to, .at = at,
+				    .key = key, .context = context, .flags = TX_FLAGS(ep)});
 }
 
 static ssize_t rma_writev(struct fid_ep *ep, const struct iovec *iov, void **desc, size_t count,
@@ -757,24 +736,25 @@ static ssize_t rma_writemsg(struct fid_ep *ep, const struct fi_msg_rma *message,
 static ssize_t rma_inject(struct fid_ep *ep, const void *buffer, size_t length, fi_addr_t to,
 	uint64_t at, uint64_t key)
 {
-	return rma_post(ep, &(struct post){ONE(buffer, length), .peer = to, .at = at, .key = key,
-				    .quiet = true});
+	return rma_post(ep, &(struct post){ONE_PIECE(buffer, length), .peer = to, .at = at,
+				    .key = key, .quiet = true});
 }
 
 static ssize_t rma_writedata(struct fid_ep *ep, const void *buffer, size_t length, void *desc,
 	uint64_t data, fi_addr_t to, uint64_t at, uint64_t key, void *context)
 {
 	(void)desc;
-	return rma_post(ep, &(struct post){ONE(buffer, length), .peer = to, .at = at, .key = key,
-				    .context = context, .data = data,
+	return rma_post(ep, &(struct post){ONE_PIECE(buffer, length), .peer = to, .at = at,
+				    .key = key, .context = context, .data = data,
 				    .flags = TX_FLAGS(ep) | FI_REMOTE_CQ_DATA});
 }
 
 static ssize_t rma_injectdata(struct fid_ep *ep, const void *buffer, size_t length, uint64_t data,
 	fi_addr_t to, uint64_t at, uint64_t key)
 {
-	return rma_post(ep, &(struct post){ONE(buffer, length), .peer = to, .at = at, .key = key,
-				    .data = data, .flags = FI_REMOTE_CQ_DATA, .quiet = true});
+	return rma_post(
+		ep, &(struct post){ONE_PIECE(buffer, length), .peer = to, .at = at, .key = key,
+			    .data = data, .flags = FI_REMOTE_CQ_DATA, .quiet = true});
 }
 
 struct fi_ops_rma rma_ops = {

@@ -11,6 +11,7 @@
  *     poll.c        poll sets
  *     endpoint.c    endpoints: open, bind, enable, close
  *     peer.c        processes that an endpoint talks to: greetings, lives
+ *     pieces.c      the memory of a call
  *     message.c     sends, receives, peeks, cancel
  *     mr.c          memory regions
  *     rma.c         reads and writes of remote memory
@@ -527,6 +528,11 @@ static inline struct line *cq_place(struct cq *cq)
 {
 	return &cq->lines[cq->tail & (cq->room - 1)];
 }
+/* There is to be no promised completion. */
+static inline void cq_release(struct cq *cq)
+{
+	cq->promised--;
+}
 /* The promised completion stands in its place: it is told. */
 static inline void cq_tell(struct cq *cq)
 {
@@ -536,15 +542,19 @@ static inline void cq_tell(struct cq *cq)
 }
 /* The same, as an error, if there is memory. */
 void cq_error(struct cq *cq, const struct failure *failure);
+/* The promised completion of an operation that has ended well, of which the program may not want
+ * to hear. */
+static inline void cq_end(struct cq *cq, bool completes)
+{
+	if (completes)
+		cq_tell(cq);
+	else
+		cq_release(cq);
+}
 int cq_arm(struct cq *cq); /* fi_trywait() */
 static inline bool cq_is_empty(const struct cq *cq)
 {
 	return cq->head == cq->tail;
-}
-/* There is to be none. */
-static inline void cq_release(struct cq *cq)
-{
-	cq->promised--;
 }
 
 /* --- counter.c */
@@ -602,6 +612,18 @@ struct address peer_address(const struct endpoint *endpoint, uint32_t peer);
 void peer_failed(void *owner, uint32_t peer, const char *why);
 bool peer_greeted(void *owner, struct process from, const struct greeting *greeting);
 void peer_answered(void *owner, struct greeting *greeting, enum greeting_result result);
+
+/* --- pieces.c */
+
+/* One piece, in what a call asks for. */
+#define ONE_PIECE(buffer, length)                                                                  \
+	.iov = &(const struct iovec){(void *)(uintptr_t)(buffer), length}, .count = 1
+/* How long they are together. 0 or a negative error. */
+int pieces_measure(const struct iovec *iov, size_t count, uint64_t *length);
+/* A vector of them; NULL: there is no memory. */
+struct map_vector *pieces_copy(const struct iovec *iov, size_t count);
+/* Puts their data into one place. */
+void pieces_gather(const struct iovec *iov, size_t count, void *to);
 
 /* --- message.c */
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* test_messages.c - sends and receives by the pages fi_msg(3), fi_tagged(3) and fi_cq(3).
- * Covers: lib/fi/message.c, lib/fi/cq.c, lib/fi/peer.c. */
+ * Covers: lib/fi/message.c, lib/fi/cq.c, lib/fi/peer.c, lib/fi/pieces.c. */
 #include "fixture.h"
 
 #define EAGER 32768
