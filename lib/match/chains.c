@@ -36,27 +36,7 @@ void chains_close(struct chains *chains)
 	free(chains->heads);
 }
 
-static uint32_t *chain_link(const struct chains *chains, struct chained chained, uint32_t i)
-{
-	return (uint32_t *)(void *)((char *)chained.base + i * chained.size + chains->link);
-}
-
-static uint32_t *chain_bucket(const struct chains *chains, struct chained chained, uint32_t i)
-{
-	return chains_bucket(chains, chains_hash(chains, chained_word(chained, i, 0),
-					     chained_word(chained, i, chained.process)));
-}
-
-static void chain_push(const struct chains *chains, struct chained chained, uint32_t i)
-{
-	uint32_t *head = chain_bucket(chains, chained, i);
-
-	*chain_link(chains, chained, i) = *head;
-	*head = i;
-}
-
-/* One bucket more, if there is memory for it. */
-static void chains_grow(struct chains *chains, struct chained chained)
+void chains_grow(struct chains *chains, struct chained chained)
 {
 	uint32_t added = chains->buckets;
 	uint32_t i, next, *divided;
@@ -81,30 +61,6 @@ static void chains_grow(struct chains *chains, struct chained chained)
 	for (; i != MATCH_NONE; i = next) {
 		next = *chain_link(chains, chained, i);
 		chain_push(chains, chained, i);
-	}
-}
-
-void chains_add(struct chains *chains, struct chained chained, uint32_t i)
-{
-	if (++chains->count * BUCKETS_EACH > chains->buckets)
-		for (unsigned b = 0; b < BUCKETS_EACH; b++)
-			chains_grow(chains, chained);
-	chain_push(chains, chained, i);
-}
-
-void chains_replace(struct chains *chains, struct chained chained, uint32_t old, uint32_t head)
-{
-	uint32_t *name = chain_bucket(chains, chained, old);
-	uint32_t next = *chain_link(chains, chained, old);
-
-	while (*name != old)
-		name = chain_link(chains, chained, *name);
-	if (head == MATCH_NONE) {
-		*name = next;
-		chains->count--;
-	} else {
-		*name = head;
-		*chain_link(chains, chained, head) = next;
 	}
 }
 

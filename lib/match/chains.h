@@ -19,6 +19,8 @@
 
 #include <match/match.h>
 
+#define BUCKETS_EACH 4 /* for each chain: so that the first of a bucket is mostly the one */
+
 /* Ones where what a message brings counts, zeros where everything will do. */
 struct mask {
 	uint64_t bits;
@@ -50,11 +52,8 @@ bool chains_open(
 	struct chains *chains, const struct mask *mask, const uint64_t secret[2], size_t link);
 void chains_close(struct chains *chains);
 
-/* A chain of one element. */
-void chains_add(struct chains *chains, struct chained chained, uint32_t i);
-/* The chain whose first element was `old` begins with `head` from now on, which is alike, or has no
- * element any more, with MATCH_NONE. */
-void chains_replace(struct chains *chains, struct chained chained, uint32_t old, uint32_t head);
+/* One bucket more, if there is memory for it. */
+void chains_grow(struct chains *chains, struct chained chained);
 
 /* chains_find() from the chain on that comes behind the one that begins with i. */
 uint32_t chains_find_behind(const struct chains *chains, struct chained chained, uint32_t i,
@@ -104,6 +103,54 @@ static inline uint32_t chains_find(
 	if (i == MATCH_NONE || chains_ask(chains, chained, i, bits, process))
 		return i;
 	return chains_find_behind(chains, chained, i, bits, process);
+}
+
+static inline uint32_t *chain_link(const struct chains *chains, struct chained chained, uint32_t i)
+{
+	return (uint32_t *)(void *)((char *)chained.base + i * chained.size + chains->link);
+}
+
+static inline uint32_t *chain_bucket(
+	const struct chains *chains, struct chained chained, uint32_t i)
+{
+	return chains_bucket(chains, chains_hash(chains, chained_word(chained, i, 0),
+					     chained_word(chained, i, chained.process)));
+}
+
+static inline void chain_push(const struct chains *chains, struct chained chained, uint32_t i)
+{
+	uint32_t *head = chain_bucket(chains, chained, i);
+
+	*chain_link(chains, chained, i) = *head;
+	*head = i;
+}
+
+/* A chain of one element. */
+static inline void chains_add(struct chains *chains, struct chained chained, uint32_t i)
+{
+	if (++chains->count * BUCKETS_EACH > chains->buckets)
+		for (unsigned b = 0; b < BUCKETS_EACH; b++)
+			chains_grow(chains, chained);
+	chain_push(chains, chained, i);
+}
+
+/* The chain whose first element was `old` begins with `head` from now on, which is alike, or has no
+ * element any more, with MATCH_NONE. */
+static inline void chains_replace(
+	struct chains *chains, struct chained chained, uint32_t old, uint32_t head)
+{
+	uint32_t *name = chain_bucket(chains, chained, old);
+	uint32_t next = *chain_link(chains, chained, old);
+
+	while (*name != old)
+		name = chain_link(chains, chained, *name);
+	if (head == MATCH_NONE) {
+		*name = next;
+		chains->count--;
+	} else {
+		*name = head;
+		*chain_link(chains, chained, head) = next;
+	}
 }
 
 #endif

@@ -25,7 +25,9 @@ static uint64_t steps;
 #define chains_hash(chains, bits, process) (steps++, chains_hash(chains, bits, process))
 #define chains_ask(chains, chained, i, bits, owner)                                                \
 	(steps++, chains_ask(chains, chained, i, bits, owner))
-/* inline in the header: one comparison at most */
+/* inline in the header: one comparison at most, one hash each */
+#define chains_add(chains, chained, i)          (steps++, chains_add(chains, chained, i))
+#define chains_replace(chains, chained, i, new) (steps++, chains_replace(chains, chained, i, new))
 #define chains_find(chains, chained, bits, owner)                                                  \
 	(steps++, chains_find(chains, chained, bits, owner))
 
