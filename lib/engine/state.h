@@ -88,12 +88,17 @@ struct operation {
 	struct process peer;
 	struct space *space; /* of all but a NOTICE and an ANSWER */
 	struct region *region;
-	struct rma_state rma; /* RMA */
+	/* A letter of at most 56 bytes has these two in one cache line, and uses none behind it. */
+	union {
+		struct outcome *receive;   /* RECEIVE without a region: letters.h */
+		struct dispatch *dispatch; /* LETTER */
+	};
 	/* RMA: data of a request that came with its command. LETTER: its data. ANSWER: its own, if
 	 * no more */
 	uint8_t copied[COPIED_MAX];
-	uint64_t queue;     /* handle that the region had when it began */
-	struct queue *logs; /* what that names */
+	struct rma_state rma; /* RMA */
+	uint64_t queue;       /* handle that the region had when it began */
+	struct queue *logs;   /* what that names */
 	/* what its events have in common; RMA: a load of two-sided messages (rma.c, C7) */
 	struct account account;
 	uint64_t asked; /* GET: when the request or the last probe was acknowledged, ns */
@@ -106,10 +111,6 @@ struct operation {
 	STAILQ_ENTRY(operation) next; /* PUT: in engine.begun. NOTICE: in engine.late */
 	/* RECEIVE, SERVE, SPACE_TIERS; RMA with WANT_KEPT: its header, or KEPT_NONE */
 	uint32_t kept;
-	union {
-		struct outcome *receive;   /* RECEIVE without a region: letters.h */
-		struct dispatch *dispatch; /* LETTER */
-	};
 };
 
 /* Short data of a kept message, and then of its event with TIER_DATA (unexpected.h, U6): the
