@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include <base/clock.h>
+#include <base/pages.h>
 
 #define AGAIN   (10 * MILLISECOND) /* at least, between looks at a deadline that has come */
 #define LOOKS   256                /* at them, of a call; the next one goes on */
@@ -28,8 +29,7 @@ struct request *request_slot_make(struct mx_endpoint *endpoint)
 		if (endpoint->requests.count < count &&
 			!kept_table_grow(&endpoint->requests, (uint32_t)count))
 			return NULL;
-		endpoint->batches[batch] =
-			calloc(UINT64_C(1) << (REQUEST_BATCH_BITS + batch), sizeof(*request));
+		endpoint->batches[batch] = pages_map_root(REQUEST_BATCH_BYTES(batch));
 		request = request_at(endpoint, endpoint->request_count);
 		if (!request)
 			return NULL;
@@ -181,7 +181,7 @@ void requests_close(struct mx_endpoint *endpoint)
 	for (uint32_t i = 0; i < endpoint->request_count; i++)
 		free(request_at(endpoint, i)->vector);
 	for (unsigned i = 0; i < REQUEST_BATCHES; i++) {
-		free(endpoint->batches[i]);
+		pages_unmap_root(endpoint->batches[i], REQUEST_BATCH_BYTES(i));
 		endpoint->batches[i] = NULL;
 	}
 	endpoint->request_count = 0;

@@ -82,30 +82,34 @@ struct session {
 
 enum request_kind { REQUEST_FREE, REQUEST_SEND, REQUEST_RECEIVE, REQUEST_CONNECT };
 
+/* What each message touches is in as few cache lines as can be: in a window they would not all stay
+ * in the first cache. */
 struct request {
-	struct transfer transfer; /* first: messages' done() gets it */
+	_Alignas(64) struct transfer transfer; /* first: messages' done() gets it */
 	struct mx_endpoint *endpoint;
 	uint8_t kind; /* enum request_kind */
 	bool done;
 	bool forgotten;
-	bool owned;         /* by a call that waits for it: it comes into no list */
-	bool searched;      /* it is in the list of that name: X4 */
-	uint32_t contact;   /* REQUEST_CONNECT that is pending: its number */
-	mx_status_t status; /* when it is done; its match_info is what test_any() goes by */
-	uint64_t token;     /* REQUEST_CONNECT: names it to the peer */
-	uint64_t due;       /* when it is asked again, ns */
-	bool refused;       /* the peer is not ready */
-	bool denied;        /* the peer is another user's */
-	uint64_t end;       /* when it fails, ns */
-	uint32_t filter;
+	bool owned;          /* by a call that waits for it: it comes into no list */
+	bool searched;       /* it is in the list of that name: X4 */
+	bool refused;        /* REQUEST_CONNECT: the peer is not ready */
+	bool denied;         /* the same: the peer is another user's */
+	uint32_t index;      /* of all of the endpoint's */
+	uint32_t generation; /* of the slot: a handle that is stale has another one */
+	mx_status_t status;  /* when it is done; its match_info is what test_any() goes by */
 	struct map_vector *vector;
 	struct link link;     /* of ended, X4; a REQUEST_CONNECT that is pending: of connects */
 	struct timer timer;   /* X6 */
-	uint64_t deadline;    /* ns */
 	struct request *next; /* free */
-	uint32_t index;       /* of all of the endpoint's */
-	uint32_t generation;  /* of the slot: a handle that is stale has another one */
+	uint64_t deadline;    /* ns */
+	uint64_t token;       /* REQUEST_CONNECT, as what follows: names it to the peer */
+	uint64_t due;         /* when it is asked again, ns */
+	uint64_t end;         /* when it fails, ns */
+	uint32_t filter;
+	uint32_t contact; /* while it is pending: its number */
 };
+static_assert(offsetof(struct request, deadline) == sizeof(struct transfer) + 128,
+	"of MX's part each message touches two lines");
 
 /* A greeting that has come, and is answered when no callback runs. */
 struct kept_greeting {
@@ -114,8 +118,9 @@ struct kept_greeting {
 	struct greeting greeting;
 };
 
-#define REQUEST_BATCHES    20u /* each is twice as long as the one before: 268 million */
-#define REQUEST_BATCH_BITS 8   /* of the number of requests in the first batch */
+#define REQUEST_BATCHES            20u /* each is twice as long as the one before: 268 million */
+#define REQUEST_BATCH_BITS         8   /* of the number of requests in the first batch */
+#define REQUEST_BATCH_BYTES(batch) (sizeof(struct request) << (REQUEST_BATCH_BITS + (batch)))
 /* A handle's bits. */
 #define REQUEST_SLOT_AT       56
 #define REQUEST_GENERATION_AT 32
