@@ -59,6 +59,7 @@
 #define CHALLENGE_SPACING (1 * MILLISECOND)
 /* what an answer counts for: itself, and what it costs to read the question */
 #define TELL_BYTES     128
+#define HINT_BYTES     128                 /* the same of a question that a frame causes at once */
 #define CLAIMS         3                   /* questions for the own process */
 #define CLAIM_WAIT     (100 * MILLISECOND) /* after the first; four times as long after the next */
 #define DUPLICATE_WAIT (60 * SECOND)       /* until the user is told again */
@@ -243,6 +244,8 @@ static void address_hint(struct transport *transport, struct peer *peer, const u
 	/* The answer to the first question may be on its way. */
 	if (!peer->asking || peer->asks == 1 || !from)
 		return;
+	if (peer->asks != 0 && !answer_spend(transport, &transport->hints_paid, HINT_BYTES))
+		return; /* the next repetition asks */
 	if (peer->asks == 0) {
 		peer->asks = 1;
 		peer->ask_due = transport->now + ASK_FIRST_WAIT;

@@ -131,8 +131,10 @@ struct transport {
 	struct zcopy *zcopies_ended; /* of messages that are done, but for others' references */
 	struct peer *self;
 	uint64_t random;
-	uint64_t ask_next;   /* when the next first question may go */
-	uint64_t tells_paid; /* until when the answers to questions have used up their share */
+	uint64_t ask_next; /* when the next first question may go */
+	/* until when these have used up their share (address.h): answers to questions, resets, and
+	 * questions that frames of processes of no known life have caused */
+	uint64_t tells_paid, resets_paid, hints_paid;
 	uint32_t questions;  /* begun */
 	uint32_t marks;      /* peers that are marked */
 	uint32_t generation; /* of the psns that streams to this process begin with (peer.h I5) */

@@ -18,7 +18,8 @@
  *     life of this process, which begins as this process has told it to, and only while peer_get()
  *     has room for it.
  * I4. A reset is sent for a frame that its sender would otherwise repeat in vain; it makes no
- *     state.
+ *     state. There are no more resets than answer_spend() allows: for the others, a repetition of
+ *     the refused frame is answered.
  */
 #include <transport/receiver.h>
 
@@ -44,6 +45,8 @@
 #include <transport/recovery.h>
 #include <transport/silence.h>
 
+/* what a reset counts for: itself, and what it costs to look at the refused frame */
+#define RESET_BYTES    128
 #define GROUP_ADDRESS  1 /* in a MAC address's first byte */
 #define PREFETCH_AHEAD 3
 #define ECHO_MEMORY    (1 * SECOND)
@@ -75,7 +78,7 @@ static __rte_noinline void reset_send(struct transport *transport, const struct 
 		.stream = known_stream,
 	};
 
-	if (!arrival->outer.from)
+	if (!arrival->outer.from || !answer_spend(transport, &transport->resets_paid, RESET_BYTES))
 		return;
 	COUNT(transport, resets_sent);
 	outbox_send(transport, &reset, NULL, arrival->outer.from);

@@ -289,6 +289,59 @@ static void questions__in_a_flood_are_answered_within_bounds(void **state)
 	network_destroy(network);
 }
 
+/* Frames of this type in the name of node 1, eight in each microsecond. Returns how many answers
+ * may go meanwhile: one in a microsecond, and 2 ms of them at once. */
+static uint64_t flood(struct network *network, uint8_t type, uint32_t to_life)
+{
+	uint64_t begun = network->now;
+
+	for (unsigned i = 0; i < 20000; i++) {
+		struct frame frame = forged(network, type, LIFE);
+
+		frame.destination_incarnation = to_life;
+		frame_inject(network, &frame, stranger);
+		if (i % 8 == 0)
+			network_pass(network, MICROSECOND);
+	}
+	network_pass(network, MICROSECOND);
+	return (network->now - begun + 2 * MILLISECOND) / MICROSECOND;
+}
+
+static void resets__in_a_flood_are_sent_within_bounds(void **state)
+{
+	struct network *network = network_make();
+	struct transport_counters *counters = &network->nodes[0].counters;
+	uint64_t most;
+
+	(void)state;
+	most = flood(network, FRAME_DATA, LIFE - 1);
+	assert_int_equal(counters->dropped_stale, 20000);
+	assert_in_range(counters->resets_sent, 1000, most);
+	network_pass(network, 10 * MILLISECOND);
+	network_send(network, 1, 0, 8);
+	assert_true(network_run(network, SECOND));
+	network_destroy(network);
+}
+
+static void questions__that_a_flood_causes_are_sent_within_bounds(void **state)
+{
+	struct network *network = network_make();
+	struct transport_counters *counters = &network->nodes[0].counters;
+	uint64_t most;
+
+	(void)state;
+	network_send(network, 0, 1, 8);
+	node_kill(network, 1);
+	network_pass(network, 20 * MILLISECOND);
+	assert_in_range(counters->asks_sent, 3, 10);
+	most = flood(network, FRAME_ACK, LIFE);
+	assert_in_range(counters->asks_sent, 1000, most + 20);
+	node_start(network, 1, LIFE + 7);
+	assert_true(network_run(network, SECOND));
+	network_check(network);
+	network_destroy(network);
+}
+
 /* Frames of both nodes to each other that are kept, to come again later. */
 static uint8_t kept[64][NETWORK_FRAME];
 static uint32_t kept_length[64];
@@ -970,6 +1023,8 @@ int main(void)
 		cmocka_unit_test(blind_frames__to_one_who_asks_do_not_answer),
 		cmocka_unit_test(answer__never_goes_to_a_group),
 		cmocka_unit_test(questions__in_a_flood_are_answered_within_bounds),
+		cmocka_unit_test(resets__in_a_flood_are_sent_within_bounds),
+		cmocka_unit_test(questions__that_a_flood_causes_are_sent_within_bounds),
 		cmocka_unit_test(life__that_is_over_stays_so),
 		cmocka_unit_test(restart__at_any_time_is_noticed_within_a_round_trip),
 		cmocka_unit_test(restart__elsewhere_is_noticed_within_milliseconds),
