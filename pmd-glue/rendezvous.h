@@ -178,7 +178,7 @@ void rendezvous_drop(struct rendezvous *rendezvous, struct rendezvous_connection
 
 /* With asleep true, rendezvous_wake() in other processes makes rendezvous_set() readable from now
  * on, and the owner looks at all its memory once more before it sleeps. Returns false if the kernel
- * cannot make the fence (H5): nothing has changed, and the owner must not sleep for long. With
+ * cannot make the fence (S4): the process is awake, and the owner must not sleep for long. With
  * asleep false the owner looks by itself again, and calls rendezvous_turn(); returns true. */
 bool rendezvous_sleep(struct rendezvous *rendezvous, bool asleep);
 

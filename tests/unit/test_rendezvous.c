@@ -12,6 +12,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,6 +24,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <base/clock.h>
 #include <base/log.h>
 #include <base/random.h>
 #include <pmd-glue/glue.h>
@@ -33,6 +35,8 @@
 #define COLLISIONS 10000u
 #define ATTACHES   10000u
 #define SLEEPS     20000u
+#define ROUNDS     500000u
+#define ROUNDS_END SECOND /* fewer rounds on busy CPUs */
 
 /* --- tools --- */
 
@@ -500,6 +504,102 @@ static void rendezvous_sleep__asks_senders_for_fences_while_it_is_frequent(void 
 	rendezvous_close(rendezvous);
 }
 
+/* In each round one thread publishes and wakes while the other falls asleep and looks. */
+struct litmus {
+	struct rendezvous *rendezvous;            /* the sleeper's */
+	struct rendezvous_connection *connection; /* the sender's */
+	_Atomic uint32_t *published;
+	_Atomic uint32_t met;
+	_Atomic bool ends;
+};
+
+/* The threads meet for the count-th time. */
+static void litmus_meet(struct litmus *litmus, uint32_t count)
+{
+	unsigned looks = 0;
+
+	atomic_fetch_add(&litmus->met, 1);
+	while (atomic_load(&litmus->met) < 2 * count)
+		if (++looks % 65536 == 0)
+			sched_yield();
+}
+
+/* Neither thread is always the first. */
+static void litmus_dawdle(uint64_t *seed)
+{
+	for (uint64_t n = random_next(seed) % 64; n > 0; n--)
+		atomic_signal_fence(memory_order_seq_cst);
+}
+
+/* Each thread has what it will look at in its CPU's cache, so that without a fence the load would
+ * overtake the store. */
+static void *litmus_send(void *context)
+{
+	struct litmus *litmus = context;
+	uint64_t seed = 1;
+
+	for (uint32_t n = 1; !atomic_load(&litmus->ends); n++) {
+		litmus_meet(litmus, 2 * n - 1);
+		(void)word_of(litmus->connection);
+		litmus_dawdle(&seed);
+		atomic_store_explicit(litmus->published, n, memory_order_release);
+		rendezvous_wake(litmus->connection);
+		litmus_meet(litmus, 2 * n);
+	}
+	return NULL;
+}
+
+/* Returns in how many rounds the sleeper found nothing and nobody woke it. */
+static unsigned litmus_sleep(struct litmus *litmus)
+{
+	uint64_t seed = 2, end = glue_now(NULL) + ROUNDS_END;
+	unsigned lost = 0;
+	bool ends = false;
+
+	for (uint32_t n = 1; !ends; n++) {
+		bool found;
+
+		litmus_meet(litmus, 2 * n - 1);
+		(void)atomic_load(litmus->published);
+		litmus_dawdle(&seed);
+		rendezvous_sleep(litmus->rendezvous, true);
+		found = atomic_load_explicit(litmus->published, memory_order_acquire) == n;
+		ends = n == ROUNDS || glue_now(NULL) >= end;
+		atomic_store(&litmus->ends, ends);
+		litmus_meet(litmus, 2 * n);
+		lost += !found && litmus->connection->woken != word_of(litmus->connection);
+		rendezvous_sleep(litmus->rendezvous, false);
+	}
+	return lost;
+}
+
+/* S4 */
+static void rendezvous_sleep__sees_what_the_sender_published_or_is_woken(void **state)
+{
+	struct litmus litmus = {.rendezvous = rendezvous_of(2)};
+	struct rendezvous *other = rendezvous_of(1);
+	struct rendezvous_connection *end;
+	pthread_t thread;
+	unsigned lost;
+
+	(void)state;
+	if (!rendezvous_sleep(litmus.rendezvous, true))
+		skip();
+	rendezvous_sleep(litmus.rendezvous, false);
+	litmus.connection = rendezvous_connect(other, 2);
+	end = expect(litmus.rendezvous, RENDEZVOUS_CAME);
+	expect(other, RENDEZVOUS_ANSWERED);
+	litmus.published = end->memory;
+	assert_int_equal(pthread_create(&thread, NULL, litmus_send, &litmus), 0);
+	lost = litmus_sleep(&litmus);
+	pthread_join(thread, NULL);
+	assert_int_equal(lost, 0);
+	forget(other, litmus.connection);
+	forget(litmus.rendezvous, end);
+	rendezvous_close(other);
+	rendezvous_close(litmus.rendezvous);
+}
+
 static void rendezvous_sleep__misses_no_call(void **state)
 {
 	struct talker talkers[2] = {
@@ -690,6 +790,7 @@ int main(void)
 		CASE(rendezvous_connect__leaves_nothing_behind),
 		CASE(rendezvous_drop__leaves_the_other_links_as_they_are),
 		CASE(rendezvous_sleep__asks_senders_for_fences_while_it_is_frequent),
+		CASE(rendezvous_sleep__sees_what_the_sender_published_or_is_woken),
 		CASE(rendezvous_sleep__misses_no_call),
 		CASE(rendezvous_open__refuses_a_process_id_in_use),
 		CASE(rendezvous_open__says_nothing_of_a_process_id_that_is_tried),
