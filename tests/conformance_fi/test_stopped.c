@@ -8,25 +8,48 @@
 #include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
 #define WINDOW  (32 << 20)
 #define KEY     UINT64_C(7)
-#define TRIES   5
+#define TRIES   20
 #define CALLS   1000
 #define SECONDS 1 /* in which the closer gets as far as it can */
 
 static struct side own;
 static pid_t writer;
 static int target_says[2];
-static char *window;
+
+/* Of both processes. */
+static struct {
+	_Atomic bool stops; /* the writer is to stop in the middle of a write */
+	char window[WINDOW];
+} * shared;
 
 static void own_open(void)
 {
 	info_load(&(struct wish){.caps = FI_MSG | FI_RMA});
 	single_open(&own);
+}
+
+static char byte_of(size_t at)
+{
+	return ((volatile char *)shared->window)[at];
+}
+
+static bool write_is_under_way(void)
+{
+	return byte_of(0) != 0 && byte_of(WINDOW - 1) == 0;
+}
+
+/* Of the writer: the region's owner waits for it. */
+static void stop(void)
+{
+	if (write_is_under_way() && atomic_exchange(&shared->stops, false))
+		(void)raise(SIGSTOP);
 }
 
 /* Writes all of the window again and again, if there is one. */
@@ -47,7 +70,7 @@ static void writer_run(void)
 
 		assert_ok(fi_write(own.ep, memory, WINDOW, NULL, target, 0, KEY, memory));
 		while ((result = fi_cq_read(own.cq, &entry, 1)) == -FI_EAGAIN)
-			;
+			stop();
 		memset(&error, 0, sizeof(error));
 		if (result == -FI_EAVAIL)
 			assert_int_equal(fi_cq_readerr(own.cq, &error, 0), 1);
@@ -58,13 +81,15 @@ static int writer_start(void **state)
 {
 	(void)state;
 	assert_ok(pipe(target_says));
+	shared = mmap(
+		NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	assert_ptr_not_equal(shared, MAP_FAILED);
 	writer = fork();
 	if (writer == 0) {
 		writer_run();
 		_exit(1);
 	}
-	window = calloc(1, WINDOW);
-	return window ? 0 : -1;
+	return writer > 0 ? 0 : -1;
 }
 
 static int writer_kill(void **state)
@@ -72,7 +97,7 @@ static int writer_kill(void **state)
 	(void)state;
 	(void)kill(writer, SIGKILL);
 	(void)waitpid(writer, NULL, 0);
-	free(window);
+	munmap(shared, sizeof(*shared));
 	close(target_says[0]);
 	close(target_says[1]);
 	return 0;
@@ -88,7 +113,7 @@ static void *closes(void *mr)
 }
 
 /* Returns true if many calls were made while the writer had stopped and the region did not close:
- * the write may have ended at that moment. */
+ * the write may have ended before all of the writer's threads had stopped. */
 static bool calls_go_on(void)
 {
 	struct fid_mr *mr;
@@ -97,12 +122,11 @@ static bool calls_go_on(void)
 	time_t end;
 
 	atomic_store(&closed, false);
-	memset(window, 0, WINDOW);
-	assert_ok(fi_mr_reg(domain, window, WINDOW, FI_REMOTE_WRITE, 0, KEY, 0, &mr, NULL));
-	while (*(volatile char *)window == 0)
+	memset(shared->window, 0, WINDOW);
+	atomic_store(&shared->stops, true);
+	assert_ok(fi_mr_reg(domain, shared->window, WINDOW, FI_REMOTE_WRITE, 0, KEY, 0, &mr, NULL));
+	while (waitpid(writer, NULL, WUNTRACED | WNOHANG) == 0)
 		(void)fi_cq_read(own.cq, NULL, 0);
-	assert_ok(kill(writer, SIGSTOP));
-	assert_int_equal(waitpid(writer, NULL, WUNTRACED), writer);
 	assert_ok(pthread_create(&thread, NULL, closes, mr));
 	for (end = time(NULL) + SECONDS + 1; time(NULL) < end || calls < CALLS; calls++) {
 		if (atomic_load(&closed))
