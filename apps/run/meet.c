@@ -18,12 +18,13 @@
 
 #include "job.h"
 
-#define GUEST_TIME  10000 /* ms for the line of a guest */
-#define RETRY_TIME  100   /* ms between attempts to connect */
-#define ALIVE_START 10    /* s of silence after which a host is asked whether it lives, */
-#define ALIVE_STEP  5     /* s between questions, */
-#define ALIVE_COUNT 4     /* and how many */
-#define PLACE_BYTES 256
+#define GUEST_TIME   10000 /* ms for the line of a guest */
+#define RETRY_TIME   100   /* ms between attempts to connect */
+#define CONNECT_TIME 5000  /* ms for one */
+#define ALIVE_START  10    /* s of silence after which a host is asked whether it lives, */
+#define ALIVE_STEP   5     /* s between questions, */
+#define ALIVE_COUNT  4     /* and how many */
+#define PLACE_BYTES  256
 
 struct guest {
 	int socket;    /* -1: none */
@@ -213,67 +214,136 @@ void meet_close(void)
 
 /* --- the others' end */
 
-/* *why: why there is no connection. */
-static int connect_once(const char *address, const char **why)
+static uint64_t now(void)
+{
+	struct timespec time;
+
+	clock_gettime(CLOCK_MONOTONIC, &time);
+	return (uint64_t)time.tv_sec * 1000 + (uint64_t)time.tv_nsec / 1000000;
+}
+
+/* Returns true once the socket has something to do; false at `end`. */
+static bool socket_await(int socket, short events, uint64_t end)
+{
+	for (;;) {
+		struct pollfd polled = {.fd = socket, .events = events};
+		const uint64_t time = now();
+
+		if (time >= end)
+			return false;
+		if (poll(&polled, 1, (int)(end - time)) > 0)
+			return true;
+	}
+}
+
+/* A connection to one address, until `end`. Returns 0, or an error number. */
+static int address_connect(int socket, const struct addrinfo *to, uint64_t end)
+{
+	socklen_t size = sizeof(int);
+	int error = 0;
+
+	if (connect(socket, to->ai_addr, to->ai_addrlen) == 0)
+		return 0;
+	if (errno != EINPROGRESS && errno != EINTR)
+		return errno;
+	if (!socket_await(socket, POLLOUT, end))
+		return ETIMEDOUT;
+	return getsockopt(socket, SOL_SOCKET, SO_ERROR, &error, &size) == 0 ? error : errno;
+}
+
+/* Each address has CONNECT_TIME: one that drops everything leaves time for the next. *why: why
+ * there is no connection. The socket does not block. */
+static int connect_once(const char *address, uint64_t end, const char **why)
 {
 	struct addrinfo *found = address_find(address, false);
 	int one = -1;
 
 	*why = "that host is not known here";
 	for (const struct addrinfo *at = found; at && one < 0; at = at->ai_next) {
-		one = socket(at->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
-		if (one >= 0 && connect(one, at->ai_addr, at->ai_addrlen) != 0) {
-			*why = strerror(errno);
+		const uint64_t soon = now() + CONNECT_TIME;
+		int error;
+
+		one = socket(at->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+		error = one < 0 ? errno : address_connect(one, at, soon < end ? soon : end);
+		if (error == 0)
+			break;
+		*why = strerror(error);
+		if (one >= 0)
 			close(one);
-			one = -1;
-		}
+		one = -1;
 	}
 	if (found)
 		freeaddrinfo(found);
 	return one;
 }
 
-/* Says who this is. The answer is read byte by byte: what comes behind it is the program's. */
-static bool rank_say(int socket, const char *address, unsigned rank, unsigned size)
+/* The answer is read byte by byte: what comes behind it is the program's. Returns false if the
+ * stream ends before the line does, or at `end`. */
+static bool line_read(int socket, char line[PMI_LINE], uint64_t end)
+{
+	for (size_t length = 0; length < PMI_LINE - 1;) {
+		ssize_t count = recv(socket, line + length, 1, 0);
+
+		if (count == 0 || (count < 0 && errno != EAGAIN && errno != EINTR))
+			return false;
+		if (count < 0 && !socket_await(socket, POLLIN, end))
+			return false;
+		if (count < 0)
+			continue;
+		if (line[length] == '\n') {
+			line[length] = '\0';
+			return true;
+		}
+		length++;
+	}
+	return false;
+}
+
+enum said { SAID_NOTHING, SAID_MET, SAID_NO };
+
+/* Says who this is. SAID_NOTHING: rank 0 has hung up, as it does on whoever is pushed out by others
+ * that connect (M1). SAID_NO: after a line. */
+static enum said rank_say(
+	int socket, const char *address, unsigned rank, unsigned size, uint64_t end)
 {
 	char line[PMI_LINE], command[PMI_KEY] = "", why[PMI_VALUE] = "nothing";
-	size_t length = 0;
 
-	line[0] = '\0';
-	if (pmi_write(socket, "cmd=meet rank=%u size=%u\n", rank, size))
-		while (length < sizeof(line) - 1 && recv(socket, line + length, 1, 0) == 1 &&
-			line[length] != '\n')
-			line[++length] = '\0';
-	line[length] = '\0';
+	if (!pmi_write(socket, "cmd=meet rank=%u size=%u\n", rank, size) ||
+		!line_read(socket, line, end))
+		return SAID_NOTHING;
 	(void)pmi_word(line, "cmd", command, sizeof(command));
 	if (strcmp(command, "met") == 0)
-		return true;
+		return SAID_MET;
 	(void)pmi_word(line, "msg", why, sizeof(why));
 	job_tell("rank %u is not taken by rank 0 at %s, which says: %s", rank, address, why);
-	return false;
+	return SAID_NO;
 }
 
 int meet_connect(const char *address, unsigned rank, unsigned size)
 {
 	const struct timespec nap = {.tv_nsec = RETRY_TIME * 1000000};
+	const uint64_t end = now() + MEET_TIME;
 	const char *why = "";
-	int one = -1;
 
-	for (unsigned n = 0; n < MEET_TIME / RETRY_TIME; n++) {
-		one = connect_once(address, &why);
+	do {
+		int one = connect_once(address, end, &why);
+		enum said said = SAID_NOTHING;
+
+		if (one >= 0) {
+			socket_prepare(one);
+			said = rank_say(one, address, rank, size, end);
+			why = "it gives no answer";
+		}
+		if (said == SAID_MET && fcntl(one, F_SETFL, 0) == 0)
+			return one;
 		if (one >= 0)
-			break;
+			close(one);
+		if (said == SAID_NO)
+			return -1;
 		nanosleep(&nap, NULL);
-	}
-	if (one < 0) {
-		job_tell("rank %u has not reached rank 0 at %s within %u s: %s: start postern-run "
-			 "--meet %s --rank 0 on that host, whose name or address all ranks know",
-			rank, address, MEET_TIME / 1000, why, address);
-		return -1;
-	}
-	socket_prepare(one);
-	if (rank_say(one, address, rank, size))
-		return one;
-	close(one);
+	} while (now() < end);
+	job_tell("rank %u has not reached rank 0 at %s within %u s: %s: start postern-run "
+		 "--meet %s --rank 0 on that host, whose name or address all ranks know",
+		rank, address, MEET_TIME / 1000, why, address);
 	return -1;
 }

@@ -5,7 +5,8 @@
  * as PMI_FD.
  *
  * M1. A guest has said nothing yet. It says one line, in time, and becomes a rank or is refused: a
- *     stranger cannot keep a rank from coming, and disturbs no job.
+ *     stranger cannot keep a rank from coming, and disturbs no job. A rank that is pushed out by
+ *     strangers, or whose packets are lost, tries again until MEET_TIME is over.
  * M2. Each rank is taken once.
  */
 #ifndef RUN_MEET_H

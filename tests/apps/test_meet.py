@@ -106,6 +106,21 @@ class Meet(programs.Case):
         for stranger in strangers:
             stranger.close()
 
+    def test_a_rank_that_is_pushed_out_tries_again(self):
+        host, port = self.place.split(":")
+        with socket.create_server((host, int(port))) as server:
+            server.settimeout(programs.TIMEOUT)
+            rank = self.rank(1, 2, "sh", "-c", "read line <&$PMI_FD; echo $line")
+            server.accept()[0].close()
+            connection, _ = server.accept()
+            with connection:
+                connection.settimeout(programs.TIMEOUT)
+                self.assertEqual(connection.makefile().readline(), "cmd=meet rank=1 size=2\n")
+                connection.sendall(b"cmd=met\n")
+                time.sleep(0.3)  # the program's socket blocks
+                connection.sendall(b"for the program\n")
+                self.assertEqual(rank.stdout.readline(), "for the program\n")
+
     def test_a_thousand_ranks_have_all_cards(self):
         """Not by a million questions: that took two minutes. The job has more sockets than a process may open at first."""
         soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
