@@ -37,13 +37,11 @@ local DATA, ACK, ASK, TELL, RESET, BYE, PING, PONG, FIND, FOUND = 1, 2, 3, 4, 5,
 local RECORDS = {[1] = "Start", [2] = "More", [3] = "Stop", [4] = "Whole", [5] = "Void", [6] = "Ring"}
 local START, MORE, STOP, WHOLE, VOID, RING = 1, 2, 3, 4, 5, 6
 local KINDS = {[1] = "Put", [2] = "Acknowledgement", [3] = "Get", [4] = "Reply", [5] = "Refusal", [6] = "Probe",
-	[7] = "Store", [8] = "Load", [9] = "Stored", [10] = "Loaded", [11] = "Ask", [12] = "Atomic", [13] = "Fetch",
-	[14] = "Letter", [15] = "Told", [16] = "Word", [17] = "Greeting"}
+	[7] = "Store", [8] = "Load", [9] = "Stored", [10] = "Loaded", [11] = "Ask", [12] = "Atomic", [13] = "Fetch"}
 local PUT, PUT_ACK, GET, REPLY, REFUSAL, PROBE = 1, 2, 3, 4, 5, 6
 local STORE, LOAD, STORED, LOADED, ASK_AFTER, ATOMIC, FETCH = 7, 8, 9, 10, 11, 12, 13
-local LETTER, TOLD, WORD, GREETING = 14, 15, 16, 17
 -- Whose data are the request's
-local BRINGS = {[PUT] = true, [STORE] = true, [ATOMIC] = true, [FETCH] = true, [LETTER] = true}
+local BRINGS = {[PUT] = true, [STORE] = true, [ATOMIC] = true, [FETCH] = true}
 local OPERATIONS = {[0] = "Minimum", [1] = "Maximum", [2] = "Sum", [3] = "Product", [4] = "Logical or", [5] = "Logical and", [6] = "Or", [7] = "And",
 	[8] = "Logical exclusive or", [9] = "Exclusive or", [10] = "Swap", [11] = "Swap if equal", [12] = "Swap if not equal", [13] = "Swap if at most",
 	[14] = "Swap if less", [15] = "Swap if at least", [16] = "Swap if greater", [17] = "Masked swap"}
@@ -54,7 +52,6 @@ local VERDICTS = {[0] = "Done", [1] = "Undeliverable", [2] = "Dropped", [3] = "P
 local SPACES = {[0] = "Portals 3.2", [1] = "Two-sided messages", [2] = "libfabric, messages", [3] = "libfabric, remote memory",
 	[4] = "Portals 4", [5] = "Portals 4, matching", [6] = "Portals 4, ranks",
 	[7] = "Portals 4, matching, ranks"}
-local WORDS = {[0] = "The user's", [1] = "Credit", [2] = "Give credit back", [3] = "Credit given back"}
 local ASKED = {[0] = "A store or an atomic", [1] = "A load or a fetch"}
 local STATUS = {[0] = "Bad", [1] = "Good", [2] = "Unverified"}
 
@@ -141,12 +138,6 @@ field("msg.amo", "uint16", "Atomic operation", base.DEC, OPERATIONS, 0x00ff)
 field("msg.type", "uint16", "Type of elements", base.DEC, ELEMENTS, 0xff00)
 field("msg.verdict", "uint16", "What became of the request", base.DEC, VERDICTS, 0x0f)
 field("msg.list", "uint16", "List of the Portal that took it", base.DEC, nil, 0x10)
-field("msg.letter.synchronous", "bool", "Synchronous", 16, nil, 0x01)
-field("msg.letter.untagged", "bool", "Untagged", 16, nil, 0x02)
-field("msg.letter.value", "bool", "The value is the user's", 16, nil, 0x04)
-field("msg.named", "bool", "The cookie is a name that is refused", 16, nil, 0x20)
-field("msg.word", "uint16", "What the word is for", base.DEC, WORDS)
-field("msg.credit", "uint32", "Credit")
 field("msg.uid", "uint32", "User id")
 field("msg.portal", "uint32", "Portal")
 field("msg.cookie", "uint32", "Cookie")
@@ -342,10 +333,10 @@ end
 local function remember_message(note, header, message)
 	local kind = message.kind
 	if kind == GET or (kind == PUT and message.handle ~= "0") or kind == LOAD or kind == FETCH or
-		((kind == STORE or kind == ATOMIC or kind == LETTER or kind == WORD or kind == GREETING) and message.operation ~= "0") then
+		((kind == STORE or kind == ATOMIC) and message.operation ~= "0") then
 		message.request = {frame = note.number, time = note.time}
 		ask(message_key(header, message, true), message.request)
-	elseif kind == PUT_ACK or kind == REPLY or kind == REFUSAL or kind == STORED or kind == LOADED or (kind == TOLD and message.operation ~= "0") then
+	elseif kind == PUT_ACK or kind == REPLY or kind == REFUSAL or kind == STORED or kind == LOADED then
 		message.answered = answer(message_key(header, message, false), note)
 	elseif kind == PROBE or kind == ASK_AFTER then
 		message.answered = answer(message_key(header, message, true), note, true)
@@ -614,28 +605,6 @@ local function sack_show(buffer, tree, header)
 	return set, count
 end
 
--- What a two-sided message may not say; nil when it is well. word: its words by their offset.
-local function letter_fault(kind, detail, cookie, match_bits, word)
-	local none = UInt64.new(0)
-	local value, requested, operation, handle, offset = word(24), word(32), word(40), word(48), word(56)
-	if kind < LETTER or kind > GREETING then
-		return nil
-	end
-	local allowed = {[LETTER] = 7, [TOLD] = 63, [WORD] = 3, [GREETING] = 0}
-	return detail > allowed[kind] and "a detail of " .. detail
-		or requested ~= none and "a requested length where there is none"
-		or kind ~= LETTER and handle ~= none and "a handle where there is none"
-		or kind ~= GREETING and offset ~= none and "an offset where there is none"
-		or kind == LETTER and detail < 4 and value ~= none and "a value that its detail denies"
-		or kind == LETTER and handle ~= none and operation == none and "a handle without an operation"
-		or kind == TOLD and detail < 32 and cookie ~= 0 and "a name that its detail denies"
-		or kind == TOLD and value ~= none and "a value where there is none"
-		or (kind == TOLD or kind == WORD) and match_bits ~= none and "match bits where there are none"
-		or kind == WORD and value >= UInt64.new(0, 2 ^ 24) and "a word of more than 56 bits"
-		or kind == GREETING and cookie ~= PSNS - 1 and "a name in a greeting"
-		or nil
-end
-
 local function message_show(buffer, at, length, tree, pinfo, record)
 	local item = tree:add(f["msg"], buffer(at, length))
 	if length < MESSAGE_LEAST or length > MESSAGE or length % 8 ~= 0 then
@@ -666,16 +635,7 @@ local function message_show(buffer, at, length, tree, pinfo, record)
 	item:add(f["msg.kind"], buffer(at, 1))
 	item:add(f["msg.space"], buffer(at + 1, 1))
 	item:add_le(f["msg.detail"], buffer(at + 2, 2))
-	if kind == LETTER then
-		for _, name in ipairs({"synchronous", "untagged", "value"}) do
-			item:add_le(f["msg.letter." .. name], buffer(at + 2, 2))
-		end
-	elseif kind == TOLD then
-		item:add_le(f["msg.named"], buffer(at + 2, 2))
-	elseif kind == WORD then
-		item:add_le(f["msg.word"], buffer(at + 2, 2))
-	end
-	if kind == STORED or kind == LOADED or kind == TOLD then
+	if kind == STORED or kind == LOADED then
 		item:add_le(f["msg.verdict"], buffer(at + 2, 2))
 		item:add_le(f["msg.list"], buffer(at + 2, 2))
 	end
@@ -687,7 +647,7 @@ local function message_show(buffer, at, length, tree, pinfo, record)
 		item:add_le(f["msg.type"], buffer(at + 2, 2))
 	end
 	item:add_le(f["msg.uid"], buffer(at + 4, 4))
-	item:add_le(f[kind >= LETTER and kind <= GREETING and "msg.credit" or "msg.portal"], buffer(at + 8, 4))
+	item:add_le(f["msg.portal"], buffer(at + 8, 4))
 	item:add_le(f["msg.cookie"], buffer(at + 12, 4))
 	item:add_le(f["msg.match_bits"], buffer(at + 16, 8))
 	show(BRINGS[kind] and "msg.hdr_data" or (kind == PUT_ACK or kind == REPLY or kind == STORED or kind == LOADED) and "msg.manipulated" or "msg.value", 24)
@@ -702,10 +662,6 @@ local function message_show(buffer, at, length, tree, pinfo, record)
 	item:append_text(": " .. message.name)
 	if not KINDS[kind] then
 		malformed(item, pinfo, "a message of kind " .. kind)
-	end
-	local fault = letter_fault(kind, buffer(at + 2, 2):le_uint(), buffer(at + 12, 4):le_uint(), message.match_bits, word)
-	if fault then
-		malformed(item, pinfo, fault)
 	end
 	if kind == REFUSAL then
 		item:add_proto_expert_info(e.refusal)
