@@ -3,5 +3,5 @@
 #ifdef __AVX__
 #include_next <immintrin.h>
 #else
-#include <nmmintrin.h>
+#include <x86intrin.h>
 #endif
