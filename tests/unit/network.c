@@ -740,6 +740,27 @@ struct network *network_standard(unsigned nodes, uint64_t seed)
 	return network;
 }
 
+struct network *network_guarded(void)
+{
+	struct network *network = network_standard(3, network_seed());
+
+	network->options.secret =
+		(struct secret){{network_random(network), network_random(network)}};
+	node_start(network, 0, NETWORK_LIFE);
+	node_start(network, 1, NETWORK_LIFE);
+	return network;
+}
+
+struct network *network_acquainted(void)
+{
+	struct network *network = network_guarded();
+
+	network_send(network, 0, 1, 8);
+	network_send(network, 1, 0, 8);
+	assert_true(network_run(network, SECOND));
+	return network;
+}
+
 void network_start(struct network *network)
 {
 	unsigned i;

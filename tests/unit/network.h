@@ -107,6 +107,12 @@ struct network {
 struct network *network_create(unsigned nodes, uint64_t seed, uint32_t frame_size, unsigned mbufs);
 /* The usual one, which says what its seed is, and the seed that TEST_SEED sets, or the first. */
 struct network *network_standard(unsigned nodes, uint64_t seed);
+/* The usual one of three nodes, whose numbers nobody can guess. Nodes 0 and 1 have begun, in
+ * NETWORK_LIFE. */
+#define NETWORK_LIFE 5
+struct network *network_guarded(void);
+/* The same, and these two know each other. */
+struct network *network_acquainted(void);
 /* Do frames travel in UDP? Then questions do not go to all. */
 bool network_is_udp(void);
 uint64_t network_seed(void);
