@@ -4,11 +4,30 @@
 #ifndef TESTS_NAP_H
 #define TESTS_NAP_H
 
+#include <stdbool.h>
+#include <stdio.h>
+#include <sys/types.h>
 #include <time.h>
 
 static inline void nap(void)
 {
 	nanosleep(&(const struct timespec){.tv_nsec = 10000}, NULL);
+}
+
+/* Does a thread of this process sleep, as the scheduler says? Not one that has ended. */
+static inline bool thread_sleeps(pid_t thread)
+{
+	char path[64], state = 'R';
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/proc/self/task/%d/stat", (int)thread);
+	file = fopen(path, "r");
+	if (!file)
+		return false;
+	if (fscanf(file, "%*d (%*[^)]) %c", &state) != 1)
+		state = 'R';
+	fclose(file);
+	return state == 'S';
 }
 
 #endif

@@ -397,28 +397,11 @@ void waiter_start(struct waiter *waiter, ptl_handle_eq_t eq)
 	assert_int_equal(pthread_create(&waiter->thread, NULL, waiter_body, waiter), 0);
 }
 
-/* The scheduler's word: 'S' when the thread sleeps. */
-static char thread_state(pid_t tid)
-{
-	char path[64];
-	char state = 'R';
-	FILE *file;
-
-	snprintf(path, sizeof(path), "/proc/self/task/%d/stat", (int)tid);
-	file = fopen(path, "r");
-	if (file == NULL)
-		return 'R';
-	if (fscanf(file, "%*d (%*[^)]) %c", &state) != 1)
-		state = 'R';
-	fclose(file);
-	return state;
-}
-
 void waiter_settle(struct waiter *waiter)
 {
 	while (atomic_load(&waiter->tid) == 0)
 		nap();
-	while (!atomic_load(&waiter->back) && thread_state(atomic_load(&waiter->tid)) != 'S' &&
+	while (!atomic_load(&waiter->back) && !thread_sleeps(atomic_load(&waiter->tid)) &&
 		thread_cpu(waiter->thread) - waiter->cpu < WAY_IN_NS)
 		nap();
 }

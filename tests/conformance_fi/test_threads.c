@@ -397,19 +397,6 @@ static void *awaits(void *argument)
 	return NULL;
 }
 
-static bool thread_sleeps(pid_t thread)
-{
-	char path[64], state = 'R';
-	FILE *file;
-
-	snprintf(path, sizeof(path), "/proc/self/task/%d/stat", (int)thread);
-	file = fopen(path, "r");
-	assert_non_null(file);
-	assert_int_equal(fscanf(file, "%*d (%*[^)]) %c", &state), 1);
-	fclose(file);
-	return state == 'S';
-}
-
 /* Nobody else has a lock that it may sleep for. */
 static void waiter_await(const struct waiter *waiter)
 {

@@ -2,6 +2,7 @@
 /* test_threads.c - threads that block in calls, wake each other, and share an endpoint.
  *
  * Covers: lib/mx/completion.c, lib/mx/endpoint.c. */
+#include "../nap.h"
 #include "../sanitized.h"
 #include "pair.h"
 
@@ -71,7 +72,7 @@ static void *blocks_in_buffered(void *data)
 	return (void *)(uintptr_t)(result + 1);
 }
 
-static void nap(long milliseconds)
+static void pause_for(long milliseconds)
 {
 	const struct timespec time = {.tv_nsec = milliseconds * 1000000};
 
@@ -105,7 +106,7 @@ static void test_wakeup(void **state)
 	(void)state;
 	for (unsigned i = 0; i < COUNT(bodies); i++)
 		assert_int_equal(pthread_create(&threads[i], NULL, bodies[i], &byte), 0);
-	nap(100);
+	pause_for(100);
 	assert_ok(mx_wakeup(other));
 	request = wake_and_join(threads[0]);
 	assert_non_null(request);
@@ -115,7 +116,7 @@ static void test_wakeup(void **state)
 	assert_int_equal(result, 1);
 	/* By itself: its requests end, which others would see. */
 	assert_int_equal(pthread_create(&threads[0], NULL, blocks_in_buffered, NULL), 0);
-	nap(100);
+	pause_for(100);
 	assert_ok(mx_wakeup(other));
 	assert_ptr_equal(wake_and_join(threads[0]), (void *)1);
 }
@@ -152,19 +153,6 @@ enum { CROWD = 4 };
 static atomic_int probers[CROWD];
 static atomic_uint probers_begun;
 
-static bool thread_sleeps(pid_t tid)
-{
-	char path[64], state = 'R';
-	FILE *file;
-
-	snprintf(path, sizeof(path), "/proc/self/task/%d/stat", (int)tid);
-	file = fopen(path, "r");
-	assert_non_null(file);
-	assert_int_equal(fscanf(file, "%*d (%*[^)]) %c", &state), 1);
-	fclose(file);
-	return state == 'S';
-}
-
 static bool probers_sleep(void)
 {
 	for (unsigned i = 0; i < CROWD; i++)
@@ -178,7 +166,7 @@ static bool probers_sleep(void)
 static void probers_await(void)
 {
 	for (unsigned looks = 0; looks < 20; looks = probers_sleep() ? looks + 1 : 0)
-		nap(1);
+		pause_for(1);
 }
 
 static void *probes_once(void *data)
@@ -205,7 +193,7 @@ static void *peeks_once(void *data)
 static void returned_await(unsigned count)
 {
 	for (unsigned i = 0; i < TIMEOUT && atomic_load(&returned) < count; i++)
-		nap(1);
+		pause_for(1);
 	assert_true(atomic_load(&returned) >= count);
 }
 
@@ -227,7 +215,7 @@ static void test_threads_that_probe(void **state)
 	probers_await();
 	send = send_to("crowd", 6, 0x78, true);
 	returned_await(1);
-	nap(50);
+	pause_for(50);
 	assert_int_equal(atomic_load(&returned), 1);
 	assert_ok(mx_probe(other, TIMEOUT, 0x78, UINT64_MAX, &status, &result));
 	assert_int_equal(result, 1);
@@ -237,7 +225,7 @@ static void test_threads_that_probe(void **state)
 
 		assert_int_equal(wait_for(one, &further).code, MX_STATUS_SUCCESS);
 		returned_await(i);
-		nap(50);
+		pause_for(50);
 		assert_int_equal(atomic_load(&returned), i);
 	}
 	for (unsigned i = 1; i < CROWD; i++) {
@@ -270,7 +258,7 @@ static void test_threads_that_peek(void **state)
 	receive = receive_from(got, sizeof(got), 0x78, UINT64_MAX);
 	for (unsigned i = 0; i < CROWD; i++)
 		assert_int_equal(pthread_create(&threads[i], NULL, peeks_once, &requests[i]), 0);
-	nap(50);
+	pause_for(50);
 	send = send_to("crowd", 6, 0x78, true);
 	assert_int_equal(wait_for(one, &send).code, MX_STATUS_SUCCESS);
 	returned_await(1);
@@ -309,7 +297,7 @@ static void test_threads(void **state)
 		receives[i] = receive_from(bytes + i, 1, i, UINT64_MAX);
 		assert_int_equal(pthread_create(&threads[i], NULL, waits, &receives[i]), 0);
 	}
-	nap(20);
+	pause_for(20);
 	for (unsigned i = 0; i < 4; i++) {
 		send = send_to("w", 1, i, false);
 		wait_for(one, &send);
@@ -350,7 +338,7 @@ static void a_request_that_two_threads_complete_is_completed_once(void **state)
 		mx_request_t waited = taken = receive_from(bytes, 1, 0x99, UINT64_MAX);
 
 		assert_int_equal(pthread_create(&thread, NULL, waits_in_vain, &waited), 0);
-		nap(50);
+		pause_for(50);
 		if (way == 0) {
 			assert_ok(mx_cancel(other, &taken, &result));
 			assert_int_equal(result, 1);
@@ -499,7 +487,7 @@ static void test_flood(void **state)
 
 	(void)state;
 	assert_int_equal(pthread_create(&sender, NULL, floods, sent), 0);
-	nap(200);
+	pause_for(200);
 	for (unsigned i = 0; i < small + large; i++) {
 		mx_request_t receive = receive_from(got, EAGER, 0, 0);
 		mx_status_t status = wait_for(other, &receive);
