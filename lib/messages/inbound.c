@@ -210,7 +210,8 @@ bool messages_abandon(struct messages *messages, struct transfer *message)
 	return given_up;
 }
 
-void receive_matched(
+/* What is said of a message that has come for a receive. */
+static void receive_matched(
 	struct messages *messages, struct transfer *message, const struct outcome *outcome)
 {
 	messages->peers[outcome->peer].carried = true;
@@ -224,6 +225,18 @@ void receive_matched(
 	message->result = outcome->requested > message->length ? TRANSFER_CUT : TRANSFER_DONE;
 	if (outcome->requested < message->length)
 		message->length = outcome->requested;
+}
+
+void receive_told(
+	struct messages *messages, struct transfer *message, const struct message_event *event)
+{
+	const struct outcome outcome = {.peer = event->peer,
+		.bits = event->bits,
+		.value = event->value,
+		.requested = event->requested,
+		.offset = event->offset};
+
+	receive_matched(messages, message, &outcome);
 }
 
 /* M6. A receive that fetches counts as posted until it has its data. */
@@ -306,14 +319,9 @@ static void receive_go_on(
 void receive_kept(
 	struct messages *messages, struct transfer *message, const struct message_event *event)
 {
-	const struct outcome outcome = {.peer = event->peer,
-		.bits = event->bits,
-		.value = event->value,
-		.requested = event->requested,
-		.offset = event->offset};
 	const bool here = event->moved == event->requested;
 
-	receive_matched(messages, message, &outcome);
+	receive_told(messages, message, event);
 	if (here && event->verdict == TIER_OK && message->vector)
 		(void)map_vector_copy_in(
 			message->vector, 0, (const void *)(uintptr_t)event->start, message->length);

@@ -64,18 +64,6 @@ static struct transfer part_make(const struct transfer *receive, uint64_t place,
 		.length = room};
 }
 
-static void part_match(
-	struct messages *messages, struct transfer *part, const struct message_event *event)
-{
-	const struct outcome outcome = {.peer = event->peer,
-		.bits = event->bits,
-		.value = event->value,
-		.requested = event->requested,
-		.offset = event->offset};
-
-	receive_matched(messages, part, &outcome);
-}
-
 static void part_tell(struct messages *messages, struct transfer *receive, struct transfer *part,
 	enum tier_verdict verdict)
 {
@@ -93,7 +81,7 @@ static void part_placed(
 {
 	struct transfer part = part_make(receive, event->start, event->moved);
 
-	part_match(messages, &part, event);
+	receive_told(messages, &part, event);
 	if (VALUE_IS_UNANSWERED(part.value))
 		credit_count(messages, part.peer);
 	part_tell(messages, receive, &part, event->verdict);
@@ -106,7 +94,7 @@ static void part_cut(struct messages *messages, struct transfer *receive, struct
 {
 	const bool here = event->moved == event->requested;
 
-	part_match(messages, part, event);
+	receive_told(messages, part, event);
 	credit_count(messages, part->peer);
 	if (!here) {
 		part->length = 0;

@@ -385,9 +385,9 @@ bool many_ended(const struct messages *messages, uint32_t peer);
 void many_close(struct messages *messages);
 
 /* inbound.c */
-/* What is said of a message that has come for a receive. */
-void receive_matched(
-	struct messages *messages, struct transfer *message, const struct outcome *outcome);
+/* What an event says of a message that has come for a receive. */
+void receive_told(
+	struct messages *messages, struct transfer *message, const struct message_event *event);
 /* The same of receives that fetch, or are to. */
 bool receives_ended(const struct messages *messages, uint32_t peer);
 void receive_start(struct messages *messages, struct transfer *message);
