@@ -5,8 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define BUCKETS_MIN  128 /* a power of two */
-#define BUCKETS_EACH 4   /* for each chain: so that the first of a bucket is mostly the one */
+#define BUCKETS_MIN 128 /* a power of two */
 
 bool chains_open(
 	struct chains *chains, const struct mask *mask, const uint64_t secret[2], size_t link)

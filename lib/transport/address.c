@@ -244,11 +244,11 @@ static void address_hint(struct transport *transport, struct peer *peer, const u
 	/* The answer to the first question may be on its way. */
 	if (!peer->asking || peer->asks == 1 || !from)
 		return;
-	if (peer->asks != 0 && !answer_spend(transport, &transport->hints_paid, HINT_BYTES))
-		return; /* the next repetition asks */
 	if (peer->asks == 0) {
 		peer->asks = 1;
 		peer->ask_due = transport->now + ASK_FIRST_WAIT;
+	} else if (!answer_spend(transport, &transport->hints_paid, HINT_BYTES)) {
+		return; /* the next repetition asks */
 	}
 	memcpy(peer->address, from, FRAME_ADDRESS_BYTES);
 	question_send(transport, peer, from);
