@@ -355,8 +355,7 @@ static void client_port_tick(struct client_port *client)
 	if (client->pair && !pair_sound(client->pair)) {
 		log_warning("%s: posternd has broken the rules of the memory that it shares with "
 			    "this process, which connects to it again: update both to one release "
-			    "if this "
-			    "happens again",
+			    "if this happens again",
 			client->port.name);
 		client->counters.errors++;
 		client_port_leave(client);

@@ -8,11 +8,11 @@
  *     that says whether the process sleeps.
  * S3. Descriptors that come with a message are closed unless the message is as expected.
  * S4. A sleeper changes its word and then looks at its memory; a sender publishes and then looks at
- *     the word. One of the two must see the other, so each makes a fence between. While the word
- *     says 0, the sender's is one for the compiler alone: before the word says anything else, the
- *     kernel makes that fence on all CPUs (membarrier), which costs more than the sleep itself in a
- *     virtual machine. So the word asks for the senders' fences from the first sleep until its
- *     process has been awake for two ticks, and the sleeps until then need no membarrier.
+ *     the word. One of the two must see the other, so each makes a fence between. While no bit of
+ *     WORD_BITS is set, senders leave that to the sleeper: it sets the bits, and has the kernel
+ *     make a fence on all CPUs (membarrier) before it looks. In a virtual machine that costs more
+ *     than the sleep. So WORD_FENCED stays set, and senders make their fences, until the process
+ *     has been awake for two ticks; sleeps until then need no membarrier.
  */
 #ifndef PMD_GLUE_SHARED_H
 #define PMD_GLUE_SHARED_H

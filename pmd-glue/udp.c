@@ -907,8 +907,7 @@ static bool udp_bind(struct udp *udp, uint32_t pid, bool first_only)
 			udp->port.name, setting_text(SETTING_UDP_PORTS), IPPORT_RESERVED);
 	else
 		log_error("%s: the kernel gives no UDP port: %s: set PTL_UDP_PORTS to another "
-			  "range on "
-			  "all hosts",
+			  "range on all hosts",
 			udp->port.name, strerror(errno));
 	return false;
 }

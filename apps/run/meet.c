@@ -277,8 +277,8 @@ static int connect_once(const char *address, uint64_t end, const char **why)
 	return one;
 }
 
-/* The answer is read byte by byte: what comes behind it is the program's. Returns false if the
- * stream ends before the line does, or at `end`. */
+/* The answer is read byte by byte, because the bytes behind it are the program's. Returns false if
+ * the stream ends before the line does, or at `end`. */
 static bool line_read(int socket, char line[PMI_LINE], uint64_t end)
 {
 	for (size_t length = 0; length < PMI_LINE - 1;) {

@@ -463,7 +463,7 @@ void outgoing_probe(struct engine *engine)
 		credit_resume(engine);
 		notices_send(engine);
 	}
-	/* The one heard of longest ago first, so the first that is not due ends it. */
+	/* The longest silent one is first, so the first that is not due ends it. */
 	while ((operation = list_first(&engine->waiting, struct operation, link)) &&
 		transport_looked(engine->transport) - operation->asked >= engine->probe_interval) {
 		outgoing_heard(operation);

@@ -206,18 +206,16 @@ struct engine {
 	struct pool copies;       /* of AMO_BYTES_MAX, for answers of more than COPIED_MAX bytes */
 	struct triggers triggers; /* triggered.h */
 	struct link serving;      /* replies on their way */
-	struct link
-		waiting; /* gets whose request has arrived, the one heard of longest ago first */
-	struct link refused;     /* loads that are to be repeated (rma.c, C7), in this order */
-	uint64_t repeated;       /* when some were, ns */
-	uint32_t owing;          /* ranks of all spaces, to which words are owed: credit.h, C5 */
-	uint32_t awaits;         /* these, and operations in the two lists */
-	uint64_t probe_interval; /* ns */
-	uint64_t push_look;      /* ns between looks for frames while the program only sends */
+	struct link waiting;      /* gets whose request has arrived, the longest silent one first */
+	struct link refused;      /* loads that are to be repeated (rma.c, C7), in this order */
+	uint64_t repeated;        /* when some were, ns */
+	uint32_t owing;           /* ranks of all spaces, to which words are owed: credit.h, C5 */
+	uint32_t awaits;          /* these, and operations in the two lists */
+	uint64_t probe_interval;  /* ns */
+	uint64_t push_look;       /* ns between looks for frames while the program only sends */
 	struct link sending[SENDING_LISTS]; /* puts that want an ACK, by their link */
 	STAILQ_HEAD(, operation) begun; /* puts whose SEND_START is to be logged, in their order */
-	STAILQ_HEAD(, operation)
-	late; /* answers that leave when the turn ends: then `owes` is set */
+	STAILQ_HEAD(, operation) late;  /* answers that leave when the turn ends, with `owes` */
 
 	uint64_t secret[2]; /* of what peers must not foresee */
 	struct ping *pings; /* one per reply slot; NULL: none was ever wanted */

@@ -137,7 +137,8 @@ static int given_compare(const void *left, const void *right)
 	return a->number < b->number ? 1 : -1;
 }
 
-/* What has left the heap lies behind it, and is put in order by when it was given: T1. */
+/* Commands that have left the heap lie behind it, and are put in the order in which they were
+ * given: T1. */
 void trigger_release(struct triggers *triggers, struct trigger_list *list, uint64_t sum)
 {
 	uint32_t all = list->count;

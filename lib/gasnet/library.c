@@ -85,8 +85,7 @@ void (*handler_find(unsigned index, uint32_t from))(void)
 		function = collective_handler(index);
 	if (!function)
 		fatal("a message of rank %u is for handler %u, which this rank has not registered: "
-		      "register "
-		      "the same handlers in all ranks",
+		      "register the same handlers in all ranks",
 			from, index);
 	return function;
 }

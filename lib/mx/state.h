@@ -283,7 +283,7 @@ bool session_greeted(void *owner, struct process from, const struct greeting *gr
 void session_answered(void *owner, struct greeting *greeting, enum greeting_result result);
 /* A connect that is pending ends. */
 void connect_end(struct mx_endpoint *endpoint, struct request *request, mx_status_code_t code);
-/* What was put off until no callback runs, and what is due. */
+/* Greetings that were kept are answered, and questions that are due are asked. */
 void sessions_progress(struct mx_endpoint *endpoint);
 void sessions_close(struct mx_endpoint *endpoint);
 

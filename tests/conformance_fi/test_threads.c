@@ -367,7 +367,7 @@ static void a_child_closes_what_other_threads_use(void **state)
 	}
 }
 
-/* --- threads that wait for what is to be closed */
+/* --- threads that wait on an object that another thread closes */
 
 struct waiter {
 	struct fid *fid;
