@@ -7,6 +7,10 @@
  *     a number drawn by chance, so that no other file is taken for it, also where numbers of
  *     processes mean others. Its size is sealed, so that no access to it fails for its size. A
  *     segment that cannot be shared is reached by messages.
+ * P2. With vm.overcommit_memory=2 private memory is counted when it is mapped, but a page of a file
+ *     when it is first written: if there is none, the writer gets SIGBUS. So all pages of shared
+ *     memory are allocated when it is made, and memory without them is private. Otherwise pages
+ *     are allocated when they are written, as most programs do not use all of a large segment.
  */
 #include "state.h"
 
@@ -70,6 +74,38 @@ static bool can_share(uintptr_t size)
 	return false;
 }
 
+/* P2. */
+static bool pages_are_counted(void)
+{
+	FILE *file = fopen("/proc/sys/vm/overcommit_memory", "re");
+	bool counted = file && fgetc(file) == '2';
+
+	if (file)
+		fclose(file);
+	return counted;
+}
+
+static void *private_take(uintptr_t size)
+{
+	return mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
+		-1, 0);
+}
+
+/* P2. The private mapping shows whether there is so much: fallocate() finds the end of memory only
+ * when it has taken all. */
+static bool file_reserve(int file, uintptr_t size)
+{
+	void *memory;
+
+	if (!pages_are_counted())
+		return true;
+	memory = private_take(size);
+	if (memory == MAP_FAILED)
+		return false;
+	munmap(memory, size);
+	return fallocate(file, 0, 0, (off_t)size) == 0;
+}
+
 /* The text of a shared file; in /proc there is a prefix. */
 static void file_text(char text[SHARED_NAME], const char *prefix, const char *kind, uint64_t number)
 {
@@ -89,7 +125,7 @@ void *shared_take(struct shared *shared, uintptr_t size)
 	if (shared->file < 0)
 		return MAP_FAILED;
 	if (fchmod(shared->file, S_IRUSR | S_IWUSR) == 0 &&
-		ftruncate(shared->file, (off_t)size) == 0 &&
+		ftruncate(shared->file, (off_t)size) == 0 && file_reserve(shared->file, size) &&
 		fcntl(shared->file, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) == 0)
 		memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE,
 			shared->file, 0);
@@ -156,12 +192,6 @@ void *shared_map(const char *kind, const char *name, uintptr_t size)
 }
 
 /* --- segments */
-
-static void *private_take(uintptr_t size)
-{
-	return mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
-		-1, 0);
-}
 
 /* Takes memory of that size, or less where the system refuses it. */
 static void memory_take(struct rank *segment, uintptr_t size)
