@@ -37,7 +37,7 @@
 #define FRAMES  20000u
 #define ROUNDS  25u
 #define AT_ONCE 8u
-#define OF_USER 250u   /* idle processes; posternd admits a few more */
+#define OF_USER 20u    /* idle processes; a user may have no more than there is room for others */
 #define USERS   60000u /* their users' numbers begin here */
 
 static char name[32];
