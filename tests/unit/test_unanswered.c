@@ -251,22 +251,26 @@ static void messages_beyond_a_quarter_of_a_share_are_answered(void **state)
 	for (unsigned round = 0; round < ROUNDS; round++) {
 		const uint64_t before = acks(0);
 		const struct peer *peer = &ends[0]->peers[1];
-		uint64_t left, credited, quiet;
+		uint64_t left, asked, freed, quiet;
 
 		settle(credit_is_known, ends);
-		credited = peer->credit.credited;
+		asked = peer->asked;
+		freed = atomic_load(&peer->credit.freed);
 		/* When it has heard of credit for the first time it asks for a larger share. */
 		left = SHARE / 4 - (peer_kept(peer) - peer->credit.credited) - peer->asks;
 		for (unsigned i = 0; round % 2 == 1 && i < SHARE; i++)
 			post_receive(&in[i], 1, i, 0, &got, 1);
 		for (unsigned i = 0; i < SHARE / 2; i++)
 			post_send(&out[i], 0, i, "", 1, false);
+		/* More credit may come meanwhile, and be used: for what was taken, and for an
+		 * answered message that was placed. */
+		freed = atomic_load(&peer->credit.freed) - freed;
 		settle(nothing_flies, ends[0]);
-		/* More credit may come meanwhile, and lets one ask again. */
-		credited = peer->credit.credited - credited;
 		quiet = SHARE / 2 - (acks(0) - before);
-		assert_true(left > 0 && quiet >= left - (credited != 0));
-		assert_true(quiet <= left + credited);
+		/* One message asks when the program hears of a larger share, which the poll core
+		 * may have known before. */
+		assert_true(left > 0 && quiet >= left - (peer->asked != asked));
+		assert_true(quiet <= left + freed);
 		for (unsigned i = 0; round % 2 == 0 && i < SHARE / 2; i++)
 			post_receive(&in[i], 1, i, 0, &got, 1);
 		for (unsigned i = 0; i < SHARE / 2; i++)
