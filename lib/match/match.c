@@ -27,15 +27,13 @@ void match_list_clear(struct match_list *list)
 	match_list_init(list);
 }
 
-static void list_link(const struct match_table *table, struct match_list *list, uint32_t i,
+static inline void list_link(const struct match_table *table, struct match_list *list, uint32_t i,
 	uint32_t previous, uint32_t next)
 {
 	struct match_entry *entry = match_entry(table, i);
 
 	entry->any = (uint8_t)((entry->nid == MATCH_ANY ? MATCH_ANY_NID : 0) |
 			       (entry->pid == MATCH_ANY ? MATCH_ANY_PID : 0));
-	if (list->index)
-		order_label(table, list, i, previous, next);
 	entry->previous = previous;
 	entry->next = next;
 	if (previous == MATCH_NONE)
@@ -47,42 +45,59 @@ static void list_link(const struct match_table *table, struct match_list *list, 
 	else
 		match_entry(table, next)->previous = i;
 	list->length++;
+}
 
+/* The same of a list that has an index, or is to get one. A function of its own, so that an
+ * insertion into a short list saves no registers; so is indexed_remove(). */
+static __attribute__((noinline)) void indexed_insert(const struct match_table *table,
+	struct match_list *list, uint32_t i, uint32_t previous, uint32_t next)
+{
+	if (list->index)
+		order_label(table, list, i, previous, next);
+	list_link(table, list, i, previous, next);
 	if (list->index)
 		index_add(table, list->index, i);
-	else if (list->length > LENGTH_UP_TO)
+	else
 		list->index = index_create(table, list); /* NULL is fine: I4 */
+}
+
+static inline void list_insert(const struct match_table *table, struct match_list *list, uint32_t i,
+	uint32_t previous, uint32_t next)
+{
+	if (list->index || list->length >= LENGTH_UP_TO)
+		indexed_insert(table, list, i, previous, next);
+	else
+		list_link(table, list, i, previous, next);
 }
 
 void match_push_front(const struct match_table *table, struct match_list *list, uint32_t entry)
 {
-	list_link(table, list, entry, MATCH_NONE, list->head);
+	list_insert(table, list, entry, MATCH_NONE, list->head);
 }
 
 void match_push_back(const struct match_table *table, struct match_list *list, uint32_t entry)
 {
-	list_link(table, list, entry, list->tail, MATCH_NONE);
+	list_insert(table, list, entry, list->tail, MATCH_NONE);
 }
 
 void match_insert_before(
 	const struct match_table *table, struct match_list *list, uint32_t current, uint32_t entry)
 {
-	list_link(table, list, entry, match_entry(table, current)->previous, current);
+	list_insert(table, list, entry, match_entry(table, current)->previous, current);
 }
 
 void match_insert_after(
 	const struct match_table *table, struct match_list *list, uint32_t current, uint32_t entry)
 {
-	list_link(table, list, entry, current, match_entry(table, current)->next);
+	list_insert(table, list, entry, current, match_entry(table, current)->next);
 }
 
-void match_remove(const struct match_table *table, struct match_list *list, uint32_t entry)
+static inline void list_unlink(
+	const struct match_table *table, struct match_list *list, uint32_t entry)
 {
 	uint32_t previous = match_entry(table, entry)->previous;
 	uint32_t next = match_entry(table, entry)->next;
 
-	if (list->index)
-		index_remove(table, list->index, entry);
 	if (previous == MATCH_NONE)
 		list->head = next;
 	else
@@ -92,10 +107,25 @@ void match_remove(const struct match_table *table, struct match_list *list, uint
 	else
 		match_entry(table, next)->previous = previous;
 	list->length--;
-	if (list->length < INDEX_BELOW && list->index) {
+}
+
+static __attribute__((noinline)) void indexed_remove(
+	const struct match_table *table, struct match_list *list, uint32_t entry)
+{
+	index_remove(table, list->index, entry);
+	list_unlink(table, list, entry);
+	if (list->length < INDEX_BELOW) {
 		index_destroy(list->index);
 		list->index = NULL;
 	}
+}
+
+void match_remove(const struct match_table *table, struct match_list *list, uint32_t entry)
+{
+	if (list->index)
+		indexed_remove(table, list, entry);
+	else
+		list_unlink(table, list, entry);
 }
 
 /* The first entry from i on that matches. The search that walks far goes on to its end, so that the
