@@ -64,13 +64,11 @@ static inline uint32_t slot_take(struct space *space)
 }
 
 /* A receive leaves its list. */
-static inline void slot_leave(struct space *space, uint32_t slot)
+static inline void slot_leave(struct space *space, struct match_list *list, uint32_t slot)
 {
-	const uint32_t entry = slot_entry(space, slot);
-	const uint32_t portal = match_entry(&space->entries, entry)->region;
 	struct posted *posted = &space->posted[slot];
 
-	match_remove(&space->entries, portal_list(space, portal, 0), entry);
+	match_remove(&space->entries, list, slot_entry(space, slot));
 	posted->outcome = NULL;
 	posted->start = space->posted_free;
 	space->posted_free = slot;
@@ -108,21 +106,39 @@ bool letters_post(struct space *space, const struct command *command)
 enum answer letters_withdraw(struct space *space, const struct command *command)
 {
 	const struct outcome *outcome = (const struct outcome *)(uintptr_t)command->object.other;
+	const struct match_entry *entry;
 
 	/* The slot of one that has none any more may be another's. */
 	if (outcome->slot >= space->posted_made || space->posted[outcome->slot].outcome != outcome)
 		return rma_withdraw(space, command->object.other) ? ANSWER_OK : ANSWER_GONE;
-	slot_leave(space, outcome->slot);
+	entry = match_entry(&space->entries, slot_entry(space, outcome->slot));
+	slot_leave(space, portal_list(space, entry->region, 0), outcome->slot);
 	return ANSWER_OK;
 }
 
 /* --- letters */
 
+/* Its data and peer come first, so that what its header says is in fewer registers meanwhile. */
+static inline struct operation *letter_begin(
+	struct space *space, const struct command *command, const void *data)
+{
+	struct operation *operation = operation_begin(space->engine, OPERATION_LETTER);
+	const struct map memory = map_of_piece(data, command->length);
+
+	assert(command->length <= COPIED_MAX);
+	(void)map_copy_out(&memory, 0, operation->copied, command->length);
+	operation->space = space;
+	operation->peer = command->letter.to;
+	operation->dispatch = (struct dispatch *)(uintptr_t)command->letter.dispatch;
+	operation->message.memory.start = (uintptr_t)operation->copied;
+	operation->message.memory.vector = NULL;
+	operation->message.memory.length = command->length;
+	return operation;
+}
+
 void letters_send(struct space *space, const struct command *command, const void *data)
 {
-	const uint32_t length = command->length <= COPIED_MAX ? command->length : COPIED_MAX;
-	struct operation *operation = operation_begin(space->engine, OPERATION_LETTER);
-	const struct map memory = map_of_piece(data, length);
+	struct operation *operation = letter_begin(space, command, data);
 	const struct message_header header = {
 		.kind = MESSAGE_STORE,
 		.space = space->number,
@@ -135,13 +151,8 @@ void letters_send(struct space *space, const struct command *command, const void
 		.offset = command->letter.offset,
 	};
 
-	operation->space = space;
-	operation->peer = command->letter.to;
-	operation->dispatch = (struct dispatch *)(uintptr_t)command->letter.dispatch;
-	(void)map_copy_out(&memory, 0, operation->copied, length);
-	operation->message.memory = map_of_piece(operation->copied, length);
 	PROBE(put, operation, operation->peer.nid, operation->peer.pid, header.portal,
-		header.match_bits, length);
+		header.match_bits, command->length);
 	outgoing_send(space->engine, operation, &header);
 }
 
@@ -150,21 +161,23 @@ void letter_lose(struct operation *operation, enum transport_fail why)
 	struct dispatch *dispatch = operation->dispatch;
 	struct space *space = operation->space;
 
-	if (atomic_load_explicit(&dispatch->told, memory_order_acquire))
-		return;
-	atomic_store_explicit(&dispatch->told, true, memory_order_relaxed);
-	outcome_end(space,
-		(uint32_t)word_read(
-			operation->message.header, offsetof(struct message_header, portal)),
-		&dispatch->lost, sent_verdict(space, why));
+	if (!atomic_load_explicit(&dispatch->told, memory_order_acquire)) {
+		atomic_store_explicit(&dispatch->told, true, memory_order_relaxed);
+		outcome_end(space,
+			(uint32_t)word_read(
+				operation->message.header, offsetof(struct message_header, portal)),
+			&dispatch->lost, sent_verdict(space, why));
+	}
+	letter_done(operation);
 }
 
 /* --- messages */
 
 /* What a message has found. */
 struct meeting {
+	struct match_list *list;
 	uint32_t slot;
-	struct process process; /* the rank of its sender */
+	uint32_t rank; /* of its sender */
 };
 
 /* MEET_ENTRY: its space's tiers decide. MEET_NOTHING: they do, and no entry of the first one takes
@@ -177,16 +190,18 @@ LETTERS_INLINE enum meet letter_meet(struct space *space, struct process from,
 	const struct message_header *header, struct meeting *meeting)
 {
 	struct match_key key = {.bits = header->match_bits};
+	struct process process;
 	uint32_t entry;
 
 	if (header->portal >= space->segment->limits.portals ||
 		atomic_load_explicit(&segment_portal(space->segment, header->portal)->state,
 			memory_order_relaxed) != PORTAL_ENABLED ||
-		!tier_process(space, from, header, &meeting->process))
+		space->portals[header->portal].strangers ||
+		!tier_rank(space, from, header, &process))
 		return MEET_ENTRY;
-	key.nid = meeting->process.nid;
-	key.pid = meeting->process.pid;
-	entry = match_first(&space->entries, portal_list(space, header->portal, 0), &key);
+	key.nid = meeting->rank = process.nid;
+	meeting->list = portal_list(space, header->portal, 0);
+	entry = match_first(&space->entries, meeting->list, &key);
 	if (entry == MATCH_NONE)
 		return MEET_NOTHING;
 	if (entry < space->segment->limits.entries)
@@ -259,21 +274,20 @@ LETTERS_INLINE void letter_take(struct space *space, struct process from,
 	const struct posted *posted = &space->posted[meeting->slot];
 	const struct map memory = posted_map(posted, header->requested);
 	struct outcome *outcome = posted->outcome;
-	enum tier_verdict verdict;
+	const enum tier_verdict verdict =
+		map_copy_in(&memory, 0, data, memory.length) ? TIER_OK : TIER_FAULT;
 
 	PROBE(match, from.nid, from.pid, header->portal, header->match_bits, header->requested,
 		(int)slot_entry(space, meeting->slot));
 	space_count(space, puts_received);
-	share_heard(space, meeting->process.nid);
-	slot_leave(space, meeting->slot);
-	verdict = map_copy_in(&memory, 0, data, memory.length) ? TIER_OK : TIER_FAULT;
+	share_heard(space, meeting->rank);
 	PROBE(place, from.nid, from.pid, map_place(&memory, 0), memory.length);
-	outcome_fill(outcome, meeting->process.nid, header);
+	outcome_fill(outcome, meeting->rank, header);
+	slot_leave(space, meeting->list, meeting->slot);
 	outcome_end(space, header->portal, outcome, verdict);
 	if (header->operation != 0) {
-		const struct account account = {.nid = meeting->process.nid,
-			.moved = memory.length,
-			.value = header->value};
+		const struct account account = {
+			.nid = meeting->rank, .moved = memory.length, .value = header->value};
 
 		letter_answer(space, from, verdict, &account, header->operation);
 	}
@@ -282,8 +296,9 @@ LETTERS_INLINE void letter_take(struct space *space, struct process from,
 /* U6. A letter that no entry of the first tier takes is kept with its data, where the second tier
  * keeps messages. Returns false if the tiers are to say what becomes of it. */
 LETTERS_INLINE bool letter_keep(struct space *space, struct process from,
-	const struct message_header *header, struct process process, const void *data)
+	const struct message_header *header, uint32_t rank, const void *data)
 {
+	const struct process process = {.nid = rank};
 	const struct match_list *list = portal_list(space, header->portal, 1);
 	struct account account;
 
@@ -312,7 +327,7 @@ void letters_store(struct space *space, struct process from, const struct messag
 			letter_take(space, from, header, &meeting, data);
 		return;
 	}
-	if (meet == MEET_NOTHING && letter_keep(space, from, header, meeting.process, data))
+	if (meet == MEET_NOTHING && letter_keep(space, from, header, meeting.rank, data))
 		return;
 	if (header->portal != FETCH_PORTAL || header->match_bits != BITS_TOLD ||
 		!credit_word(space, from, header))
@@ -341,20 +356,20 @@ void letters_store_begin(struct space *space, struct process from,
 	PROBE(match, from.nid, from.pid, header->portal, header->match_bits, header->requested,
 		(int)slot_entry(space, meeting.slot));
 	space_count(space, puts_received);
-	share_heard(space, meeting.process.nid);
+	share_heard(space, meeting.rank);
 	operation = operation_begin(space->engine, OPERATION_RECEIVE);
 	operation->peer = from;
 	operation->space = space;
 	operation->region = NULL;
 	operation->remote = header->operation;
 	operation->receive = space->posted[meeting.slot].outcome;
-	operation->account = (struct account){.nid = meeting.process.nid,
+	operation->account = (struct account){.nid = meeting.rank,
 		.portal = header->portal,
 		.moved = memory.length,
 		.value = header->value};
-	slot_leave(space, meeting.slot);
-	outcome_fill(operation->receive, meeting.process.nid, header);
-	tiers_arriving(space, meeting.process.nid, 1);
+	slot_leave(space, meeting.list, meeting.slot);
+	outcome_fill(operation->receive, meeting.rank, header);
+	tiers_arriving(space, meeting.rank, 1);
 	space->portals[header->portal].pending++;
 	inbound->memory = memory;
 	inbound->context = operation;

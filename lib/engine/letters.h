@@ -39,8 +39,6 @@ enum answer letters_withdraw(struct space *space, const struct command *command)
 
 /* COMMAND_LETTER, for which there is an operation. */
 void letters_send(struct space *space, const struct command *command, const void *data);
-/* One was not delivered. */
-void letter_lose(struct operation *operation, enum transport_fail why);
 /* The poll core alone writes the count. */
 static inline void letter_count(_Atomic uint64_t *count)
 {
@@ -49,17 +47,17 @@ static inline void letter_count(_Atomic uint64_t *count)
 }
 
 /* The transport is done with one. */
-static inline void letter_done(struct operation *operation, enum transport_fail why)
+static inline void letter_done(struct operation *operation)
 {
 	struct dispatch *dispatch = operation->dispatch;
-	struct space *space = operation->space;
 
-	if (__builtin_expect(why != TRANSPORT_OK, 0))
-		letter_lose(operation, why);
 	letter_count(&dispatch->ended);
 	letter_count(dispatch->all);
-	operation_free(space->engine, operation);
+	operation_free(operation->space->engine, operation);
 }
+
+/* One was not delivered. */
+void letter_lose(struct operation *operation, enum transport_fail why);
 
 /* A store to a space of two-sided messages: what no receive takes is for tiers.h. */
 void letters_store(struct space *space, struct process from, const struct message_header *header,

@@ -231,8 +231,9 @@ static __attribute__((noinline)) void put_end_unusual(
 		put_end(engine, operation, fail_told(why));
 }
 
-/* The transport is done with a put. */
-static inline void put_done(
+/* The transport is done with a put. A function of its own, as rma_done() and message_done() are, so
+ * that the end of a letter saves no registers. */
+static __attribute__((noinline)) void put_done(
 	struct engine *engine, struct operation *operation, enum transport_fail why)
 {
 	PROBE(acknowledge, operation, operation->peer.nid, operation->peer.pid,
@@ -349,7 +350,8 @@ static void get_requested(
 	}
 }
 
-static inline void rma_done(struct operation *operation, enum transport_fail why)
+static __attribute__((noinline)) void rma_done(
+	struct engine *engine, struct operation *operation, enum transport_fail why)
 {
 	PROBE(acknowledge, operation, operation->peer.nid, operation->peer.pid,
 		(uint32_t)word_read(
@@ -357,6 +359,7 @@ static inline void rma_done(struct operation *operation, enum transport_fail why
 		word_read(operation->message.header, offsetof(struct message_header, match_bits)),
 		why);
 	rma_requested(operation, why);
+	triggered_settle(engine);
 }
 
 static __attribute__((noinline)) void message_done(
@@ -381,9 +384,13 @@ static __attribute__((noinline)) void message_done(
 	case OPERATION_ANSWER:
 		answer_end(engine, operation);
 		break;
+	case OPERATION_LETTER:
+		letter_lose(operation, why);
+		break;
 	default: /* others send nothing */
 		break;
 	}
+	triggered_settle(engine);
 }
 
 void outgoing_done(void *context, struct message *message, enum transport_fail why)
@@ -395,13 +402,11 @@ void outgoing_done(void *context, struct message *message, enum transport_fail w
 	if (operation->kind == OPERATION_PUT) {
 		put_done(engine, operation, why);
 	} else if (operation->kind == OPERATION_RMA) {
-		rma_done(operation, why);
-		triggered_settle(engine);
-	} else if (operation->kind == OPERATION_LETTER) {
-		letter_done(operation, why);
+		rma_done(engine, operation, why);
+	} else if (operation->kind == OPERATION_LETTER && why == TRANSPORT_OK) {
+		letter_done(operation);
 	} else {
 		message_done(engine, operation, why);
-		triggered_settle(engine);
 	}
 }
 
