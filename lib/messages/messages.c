@@ -32,7 +32,8 @@ bool messages_visit_first(struct messages *messages)
 	const bool open = front_visit(messages->options.front, &messages->visit, messages->handle,
 				  HANDLE_INTERFACE, -1) == 0;
 
-	messages->epoch = open ? now : EPOCH_NEVER;
+	messages->number = handle_interface(messages->handle) + 1;
+	messages->epoch = open && barrier_cheap ? now : EPOCH_NEVER;
 	return open;
 }
 
@@ -181,13 +182,10 @@ bool vector_bind(struct messages *messages, struct transfer *message)
 	return true;
 }
 
-void vector_release(struct messages *messages, struct transfer *message)
+void vector_unbind(struct messages *messages, struct transfer *message)
 {
-	struct command command;
+	struct command command = {.kind = COMMAND_REGION_RELEASE};
 
-	if (message->region == 0)
-		return;
-	command = (struct command){.kind = COMMAND_REGION_RELEASE};
 	command.object.index = message->region;
 	command.object.generation = message->region_generation;
 	message->region = 0;
@@ -353,14 +351,19 @@ void messages_finish(
 	struct messages *messages, struct transfer *message, enum transfer_result result)
 {
 	message->result = (uint8_t)result;
-	if (message->kind == ITEM_UNEXPECTED)
+	switch (message->kind) {
+	case ITEM_UNEXPECTED:
 		shown_done(messages, message);
-	else if (message->kind == ITEM_TAKEN)
+		break;
+	case ITEM_TAKEN:
 		taken_done(messages, message);
-	else if (message->kind == ITEM_PART)
+		break;
+	case ITEM_PART:
 		part_done(messages, message);
-	else
+		break;
+	default:
 		messages->options.done(messages->options.owner, message);
+	}
 }
 
 /* --- events */

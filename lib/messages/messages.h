@@ -99,6 +99,7 @@
 
 #include <base/list.h>
 #include <base/map.h>
+#include <engine/command.h>
 #include <host/front.h>
 #include <host/waiting.h>
 #include <transport/transport.h>
@@ -360,7 +361,11 @@ bool messages_admit(struct messages *messages, struct process process, uint32_t 
 /* What a peer is to know its number by (M8). It names this use of the number alone. */
 uint32_t messages_name(const struct messages *messages, uint32_t peer);
 /* The number that a name is of, which may be in another use by now, or in none. */
-uint32_t messages_named(uint32_t name);
+static inline uint32_t messages_named(uint32_t name)
+{
+	return name & NAME_RANK_MASK;
+}
+
 /* Dismisses a peer, and gives its number back. Returns false if something that names it is still
  * under way (M8). */
 bool messages_retire(struct messages *messages, uint32_t peer);

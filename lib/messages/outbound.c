@@ -241,9 +241,8 @@ static bool letters_have_place(const struct messages *messages, const struct pee
 
 /* M12. A trace shows what is answered. */
 static inline __attribute__((always_inline)) bool needs_answer(
-	const struct messages *messages, uint32_t peer, const struct send_wish *wish)
+	const struct messages *messages, const struct peer *to, const struct send_wish *wish)
 {
-	const struct peer *to = &messages->peers[peer];
 	const uint64_t length = wish_length(wish);
 
 	return wish->synchronous || wish->late || messages->options.late || length > COPIED_MAX ||
@@ -252,14 +251,13 @@ static inline __attribute__((always_inline)) bool needs_answer(
 }
 
 /* M12 */
-static void letter_start(struct messages *messages, uint32_t peer, const struct send_wish *wish)
+static void letter_start(struct messages *messages, struct peer *to, const struct send_wish *wish)
 {
-	struct peer *to = &messages->peers[peer];
 	const struct command letter = {.kind = COMMAND_LETTER,
 		.length = (uint32_t)wish_length(wish),
 		.letter = {
 			.dispatch = (uintptr_t)&to->dispatch,
-			.to = process_of_peer(messages, peer),
+			.to = process_of_peer(messages, to->tell.peer),
 			.portal = class_portal(wish->class),
 			.cookie = to->self,
 			.match_bits = wish->bits,
@@ -291,12 +289,12 @@ bool messages_inject(struct messages *messages, uint32_t peer, const struct send
 	bool spent;
 
 	if (to->failed || to->blocked || !to->joined || !flight_has_place(messages, to) ||
-		needs_answer(messages, peer, wish) || !messages_visit(messages))
+		needs_answer(messages, to, wish) || !messages_visit(messages))
 		return false;
 	spent = credit_spend(&to->credit);
 	if (spent) {
 		to->carried = true;
-		letter_start(messages, peer, wish);
+		letter_start(messages, to, wish);
 	}
 	visit_leave(&messages->visit);
 	return spent;
@@ -400,11 +398,11 @@ static bool send_start(struct messages *messages, struct transfer *message)
 
 	if (!peer->joined || !flight_has_place(messages, peer))
 		return false;
-	answered = needs_answer(messages, message->peer, &wish);
+	answered = needs_answer(messages, peer, &wish);
 	if (!credit_spend(&peer->credit))
 		return false;
 	if (!answered) {
-		letter_start(messages, message->peer, &wish);
+		letter_start(messages, peer, &wish);
 		messages_finish(messages, message, TRANSFER_DONE);
 		return true;
 	}

@@ -25,11 +25,6 @@ uint32_t messages_name(const struct messages *messages, uint32_t peer)
 	return messages->peers[peer].uses << NAME_RANK_BITS | peer;
 }
 
-uint32_t messages_named(uint32_t name)
-{
-	return name & NAME_RANK_MASK;
-}
-
 /* The poll core gets a new map, and then the old one goes. */
 static bool map_change(struct messages *messages, uint32_t peer, struct process process)
 {

@@ -142,9 +142,11 @@ struct message_event {
 
 struct messages {
 	struct messages_options options;
-	uint64_t handle;         /* of the interface */
-	struct visit visit;      /* that is going on, or was the last */
-	uint64_t epoch;          /* when its interface was found open; EPOCH_NEVER: it was not */
+	uint64_t handle;    /* of the interface */
+	struct visit visit; /* that is going on, or was the last */
+	uint32_t number;    /* of that + 1 */
+	/* when it was found open; EPOCH_NEVER: it was not, or each visit must look */
+	uint64_t epoch;
 	struct queue_view queue; /* for all events */
 	uint64_t queue_handle;
 	uint32_t region; /* all memory, to send from and fetch into */
@@ -260,7 +262,9 @@ static inline bool messages_visit(struct messages *messages)
 
 	if (!self || self != messages->visit.visitor)
 		return messages_visit_first(messages);
-	visitor_enter(self, handle_interface(messages->handle) + 1);
+	atomic_store_explicit(&self->inside, messages->number, memory_order_relaxed);
+	/* V1: in the epoch of such a visit that is a light barrier */
+	atomic_signal_fence(memory_order_seq_cst);
 	return __builtin_expect(epoch_now() == messages->epoch, 1) ||
 	       messages_visit_first(messages);
 }
@@ -281,7 +285,13 @@ void message_rma(struct messages *messages, const struct transfer *message, stru
 /* Makes a region of a longer message's pieces, if it has several. Returns false if the message has
  * to wait for one. */
 bool vector_bind(struct messages *messages, struct transfer *message);
-void vector_release(struct messages *messages, struct transfer *message);
+void vector_unbind(struct messages *messages, struct transfer *message);
+static inline void vector_release(struct messages *messages, struct transfer *message)
+{
+	if (message->region != 0)
+		vector_unbind(messages, message);
+}
+
 void peer_lose(struct messages *messages, uint32_t peer, enum tier_verdict verdict);
 void messages_finish(
 	struct messages *messages, struct transfer *message, enum transfer_result result);
