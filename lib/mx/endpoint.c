@@ -24,6 +24,7 @@
 #define LOOK           (250 * MILLISECOND) /* of a thread that blocks, after what is due */
 
 struct mx_endpoint endpoints[ENDPOINTS_MAX];
+static struct wheel timers[ENDPOINTS_MAX]; /* theirs */
 /* Opening and closing. */
 static struct cancel_lock opening = CANCEL_LOCK_INITIAL;
 
@@ -52,7 +53,7 @@ bool endpoint_raise_closed(
 
 void endpoint_unlock(struct mx_endpoint *endpoint)
 {
-	bool rouse = endpoint->wake && endpoint->blocked != 0;
+	bool rouse = endpoint->wake;
 
 	endpoint->wake = false;
 	if (rouse)
@@ -189,7 +190,7 @@ mx_return_t mx_wakeup(mx_endpoint_t endpoint)
 	if (!endpoint_enter(endpoint, "mx_wakeup", &code))
 		return code;
 	endpoint->wakeups++;
-	endpoint->wake = true;
+	endpoint_wake(endpoint);
 	endpoint_leave(endpoint);
 	return MX_SUCCESS;
 }
@@ -246,7 +247,7 @@ static bool tables_make(struct mx_endpoint *endpoint, const struct wish *wish)
 	kept_list_init(&endpoint->searched);
 	list_init(&endpoint->connects);
 	list_init(&endpoint->asks);
-	wheel_init(&endpoint->timers, endpoint_now());
+	wheel_init(endpoint->timers, endpoint_now());
 	endpoint->timed = 0;
 	endpoint->request_timeout = 0;
 	endpoint->context_bits = wish->context_bits;
@@ -316,6 +317,7 @@ static mx_return_t endpoint_open(struct mx_endpoint *endpoint, bool tries, const
 	enum answer answer = ANSWER_NO_MEMORY;
 
 	endpoint->messages = NULL;
+	endpoint->timers = &timers[endpoint->slot - 1];
 	if (!tables_make(endpoint, wish))
 		goto no_tables;
 	answer = interface_make(endpoint, tries);
@@ -531,7 +533,8 @@ mx_return_t mx_close_endpoint(mx_endpoint_t endpoint)
 	if (handler_is_here(endpoint))
 		return endpoint_fail(endpoint, MX_CLOSE_IN_HANDLER, "mx_close_endpoint",
 			"the unexpected handler calls it; call it when the handler has returned");
-	endpoint->closing = endpoint->wake = true;
+	endpoint->closing = true;
+	endpoint_wake(endpoint);
 	atomic_store(&endpoint->open, false);
 	endpoint_unlock(endpoint);
 	cancel = cancel_hold();

@@ -12,11 +12,6 @@
 /* Clients read so many bytes without a look at the pointer. */
 #define DATA_LEAST 1024
 
-bool handler_is_here(const struct mx_endpoint *endpoint)
-{
-	return endpoint->handling && pthread_equal(endpoint->handler_thread, pthread_self());
-}
-
 /* Calls it for one message. The lock is held, but not during the call. */
 static void handler_call(struct mx_endpoint *endpoint, const struct unexpected *shown)
 {
@@ -74,7 +69,7 @@ mx_return_t mx_register_unexp_handler(
 	handler_await(endpoint);
 	endpoint->unexpected = handler;
 	endpoint->unexpected_context = context;
-	endpoint->wake = true; /* threads that block look for messages from now on */
+	endpoint_wake(endpoint); /* threads that block look for messages from now on */
 	endpoint_leave(endpoint);
 	return MX_SUCCESS;
 }
@@ -106,7 +101,7 @@ static mx_return_t progression_set(struct mx_endpoint *endpoint, bool halted, co
 	if (!endpoint_enter(endpoint, name, &code))
 		return code;
 	endpoint->halted = halted;
-	endpoint->wake = true;
+	endpoint_wake(endpoint);
 	handler_await(endpoint);
 	endpoint_leave(endpoint);
 	return MX_SUCCESS;

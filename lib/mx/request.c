@@ -45,7 +45,6 @@ void request_complete(struct request *request, mx_status_code_t code)
 {
 	struct mx_endpoint *endpoint = request->endpoint;
 
-	request_limit(request, 0);
 	request->done = true;
 	request->status.code = code;
 	if (request->kind == REQUEST_RECEIVE) {
@@ -53,7 +52,7 @@ void request_complete(struct request *request, mx_status_code_t code)
 		request->status.msg_length = length_told(request->transfer.whole);
 		request->status.xfer_length = (uint32_t)request->transfer.length;
 	}
-	endpoint->wake = true;
+	endpoint_wake(endpoint);
 	if (request->owned)
 		return;
 	if (request->forgotten) {
@@ -97,7 +96,7 @@ void request_time(struct request *request, uint64_t time)
 	if (time == 0)
 		return;
 	request->deadline = endpoint_now() + time;
-	wheel_set(&endpoint->timers, &request->timer, request->deadline);
+	wheel_set(endpoint->timers, &request->timer, request->deadline);
 	endpoint->timed++;
 }
 
@@ -112,14 +111,14 @@ static void request_look_again(struct request *request, uint64_t now)
 	uint64_t pause = (now - request->deadline) / 4;
 
 	pause = pause < AGAIN ? AGAIN : pause > SECOND ? SECOND : pause;
-	wheel_set(&request->endpoint->timers, &request->timer, now + pause);
+	wheel_set(request->endpoint->timers, &request->timer, now + pause);
 	request->endpoint->timed++;
 }
 
 /* X6 */
 void requests_progress(struct mx_endpoint *endpoint)
 {
-	struct wheel *timers = &endpoint->timers;
+	struct wheel *timers = endpoint->timers;
 	bool resumes = !list_empty(&timers->running);
 	unsigned looks = LOOKS;
 	struct timer *timer;
@@ -137,6 +136,8 @@ void requests_progress(struct mx_endpoint *endpoint)
 			(struct request *)(void *)((char *)timer - offsetof(struct request, timer));
 
 		endpoint->timed--;
+		if (request->done)
+			continue;
 		if (request->kind == REQUEST_CONNECT)
 			connect_end(endpoint, request, MX_STATUS_TIMEOUT);
 		else if (messages_abandon(endpoint->messages, &request->transfer))
@@ -155,25 +156,31 @@ void request_forget(struct request *request)
 		request->forgotten = true;
 }
 
+/* Why it has not got all. */
+static mx_status_code_t request_failure(
+	const struct mx_endpoint *endpoint, const struct request *request)
+{
+	const mx_status_code_t code = endpoint->sessions[request->transfer.peer].code;
+
+	if (request->transfer.result == TRANSFER_CUT)
+		return MX_STATUS_TRUNCATED;
+	if (request->transfer.result == TRANSFER_WITHDRAWN)
+		return MX_STATUS_BAD_RDMAWIN;
+	if (request_is_late(request, endpoint_now()))
+		return MX_STATUS_TIMEOUT;
+	return code == MX_STATUS_SUCCESS ? MX_STATUS_ENDPOINT_UNREACHABLE : code;
+}
+
 void request_done(void *owner, struct transfer *message)
 {
 	struct mx_endpoint *endpoint = owner;
 	struct request *request = (struct request *)(void *)message;
-	mx_status_code_t code =
-		message->result == TRANSFER_CUT ? MX_STATUS_TRUNCATED : MX_STATUS_SUCCESS;
 
-	if (message->result == TRANSFER_WITHDRAWN) {
-		code = MX_STATUS_BAD_RDMAWIN;
-	} else if (message->result == TRANSFER_FAILED) {
-		code = endpoint->sessions[message->peer].code;
-		if (code == MX_STATUS_SUCCESS)
-			code = MX_STATUS_ENDPOINT_UNREACHABLE;
-		if (request_is_late(request, endpoint_now()))
-			code = MX_STATUS_TIMEOUT;
-	}
 	if (request->kind == REQUEST_RECEIVE)
 		request->status.source = endpoint->sessions[message->peer].address;
-	request_complete(request, code);
+	request_complete(request, message->result == TRANSFER_DONE
+					  ? MX_STATUS_SUCCESS
+					  : request_failure(endpoint, request));
 }
 
 void requests_close(struct mx_endpoint *endpoint)
@@ -363,6 +370,7 @@ mx_return_t mx_irecv(mx_endpoint_t endpoint, mx_segment_t *segments_list, uint32
 		context, &memory, &code);
 	if (!receive)
 		return endpoint_fail(endpoint, code, name, memory_text(code));
+	receive->status.source = (mx_endpoint_addr_t){{0}}; /* nobody's, if its time is over */
 	request_hand_over(receive, request);
 	request_limit(receive, endpoint->request_timeout);
 	if (memory.vector)

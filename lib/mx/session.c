@@ -733,7 +733,8 @@ static struct request *connect_begin(struct mx_endpoint *endpoint, uint32_t nid,
 		return NULL;
 	request->token = ++endpoint->tokens;
 	request->filter = filter;
-	request->status.code = MX_STATUS_PENDING;
+	request->status = (mx_status_t){
+		.code = MX_STATUS_PENDING, .match_info = match_info, .context = context};
 	request->denied = false;
 	request->end = endpoint_now() + CONNECT_TIMEOUT;
 	if (id >= ENDPOINT_IDS) {

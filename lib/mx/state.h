@@ -27,9 +27,9 @@
  *     A request that was forgotten is in neither.
  * X5. A thread blocks until the endpoint's `changes` is not what it was under the lock. Whoever
  *     ends a request, or wakes, changes it before it wakes the others.
- * X6. A request with a deadline that has not ended has a timer, and is looked at when that is due,
- *     and again a little later if it cannot be ended yet. If it fails after its deadline, however
- *     seldom the program has called, the deadline is why.
+ * X6. A request with a deadline has a timer until it is given back. If it has not ended when that
+ *     is due, it is looked at, and again a little later if it cannot be ended yet. If it fails
+ *     after its deadline, however seldom the program has called, the deadline is why.
  * X7. A thread counts itself `inside` when it has got the lock and found the endpoint open, and
  *     leaves with the lock. Who closes says first that the endpoint is not open, and then waits
  *     until no other thread is inside.
@@ -128,8 +128,7 @@ struct kept_greeting {
 static_assert(sizeof(mx_request_t) == sizeof(uint64_t), "a handle has room for all of them");
 
 struct mx_endpoint {
-	/* A power of two of bytes apart, which makes an address cheap to check. */
-	_Alignas(512) _Atomic bool open;
+	_Alignas(1024) _Atomic bool open;
 	uint32_t slot; /* in the table, from 1 */
 	_Atomic uint32_t generation;
 	_Atomic uint32_t changes; /* X5 */
@@ -153,7 +152,7 @@ struct mx_endpoint {
 	struct kept_table requests;
 	uint8_t context_bits, context_shift;
 	struct link connects;     /* pending */
-	struct wheel timers;      /* X6 */
+	struct wheel *timers;     /* X6 */
 	uint32_t timed;           /* requests in it */
 	uint64_t request_timeout; /* of requests that are posted, ns; 0: without end */
 	struct link asks;         /* greetings under way */
@@ -184,6 +183,8 @@ struct mx_endpoint {
 /* --- endpoint.c */
 
 extern struct mx_endpoint endpoints[ENDPOINTS_MAX];
+static_assert((sizeof(endpoints[0]) & (sizeof(endpoints[0]) - 1)) == 0,
+	"a power of two of bytes apart, which makes an address cheap to check");
 
 /* X2. */
 static inline bool endpoint_is_one(const struct mx_endpoint *endpoint)
@@ -224,13 +225,18 @@ bool endpoint_enter_blocking(struct mx_endpoint *endpoint, const char *function,
 void endpoint_unlock(struct mx_endpoint *endpoint);
 /* Wakes threads that block. The lock is let go meanwhile. */
 void endpoint_rouse(struct mx_endpoint *endpoint);
+/* Threads that block have a reason to look. One that begins to block later looks first. */
+static inline void endpoint_wake(struct mx_endpoint *endpoint)
+{
+	endpoint->wake = endpoint->blocked != 0;
+}
+
 /* A call ends. Wakes threads that block if they have a reason to look. */
 static inline void endpoint_leave(struct mx_endpoint *endpoint)
 {
 	/* What is roused must be there until then. */
-	if (endpoint->wake && endpoint->blocked != 0)
+	if (endpoint->wake)
 		endpoint_rouse(endpoint);
-	endpoint->wake = false;
 	endpoint->inside--;
 	lock_give(&endpoint->lock);
 }
@@ -290,7 +296,11 @@ void sessions_close(struct mx_endpoint *endpoint);
 /* --- handler.c */
 
 /* Is this a call by the handler? The lock is held. */
-bool handler_is_here(const struct mx_endpoint *endpoint);
+static inline bool handler_is_here(const struct mx_endpoint *endpoint)
+{
+	return endpoint->handling && pthread_equal(endpoint->handler_thread, pthread_self());
+}
+
 /* Calls the handler for what it has not seen. The lock is let go meanwhile. */
 void handler_progress(struct mx_endpoint *endpoint);
 
@@ -351,8 +361,9 @@ static inline struct request *request_take(
 	request->endpoint = endpoint;
 	request->kind = (uint8_t)kind;
 	request->done = request->forgotten = request->owned = request->refused = false;
-	request->status = (mx_status_t){
-		.code = MX_STATUS_SUCCESS, .match_info = match_info, .context = context};
+	request->status.code = MX_STATUS_SUCCESS;
+	request->status.match_info = match_info;
+	request->status.context = context;
 	return request;
 }
 
@@ -363,12 +374,14 @@ static inline void request_give(struct request *request)
 	request_limit(request, 0);
 	if (link_listed(&request->link))
 		link_remove(&request->link);
-	if (request->searched)
+	if (request->searched) {
 		kept_remove(&endpoint->requests, &endpoint->searched, request->index);
-	request->searched = false;
-	if (request->vector)
+		request->searched = false;
+	}
+	if (request->vector) {
 		free(request->vector);
-	request->vector = NULL;
+		request->vector = NULL;
+	}
 	request->kind = REQUEST_FREE;
 	request->generation++;
 	request->next = endpoint->free;
@@ -380,11 +393,11 @@ static inline void request_give(struct request *request)
 static inline struct request *request_at(const struct mx_endpoint *endpoint, uint32_t index)
 {
 	uint64_t number = (uint64_t)index + (1u << REQUEST_BATCH_BITS);
-	unsigned last = 63u - (unsigned)__builtin_clzll(number), batch = last - REQUEST_BATCH_BITS;
+	unsigned last = 63u ^ (unsigned)__builtin_clzll(number), batch = last - REQUEST_BATCH_BITS;
 
 	if (batch >= REQUEST_BATCHES || !endpoint->batches[batch])
 		return NULL;
-	return &endpoint->batches[batch][number - (UINT64_C(1) << last)];
+	return &endpoint->batches[batch][number & ~(UINT64_C(1) << last)];
 }
 
 /* What a program knows a request by: a number that is never NULL, whose bits are checked. */
