@@ -3,6 +3,8 @@
  *
  * G1. A chart is a table of series, each a data block of the script; messages and the bare frames
  * beside them have one color.
+ * G2. gnuplot does not notice a full disk, so it draws into memory, and this process writes the
+ * file.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -14,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -48,6 +51,14 @@ static void *room_or_complain(void *memory)
 	return memory;
 }
 
+/* A file in memory, for gnuplot. */
+static FILE *file_make(void)
+{
+	int descriptor = memfd_create("plot", MFD_CLOEXEC);
+
+	return room_or_complain(descriptor >= 0 ? fdopen(descriptor, "w+") : NULL);
+}
+
 /* The kind of drawing that a path asks for; NULL: none that can be made. */
 static const char *terminal_of(const char *path)
 {
@@ -63,10 +74,9 @@ static const char *terminal_of(const char *path)
 					     : NULL;
 }
 
-/* Runs gnuplot with this script; NULL: only asks for its version. complaints: takes its standard
- * error. Returns its exit code, or
- * -1: it cannot be run. */
-static int gnuplot_run(FILE *script, FILE *complaints)
+/* Runs gnuplot with this script; NULL: only asks for its version. drawing, complaints: take its
+ * standard output and error. Returns its exit code, or -1: it cannot be run. */
+static int gnuplot_run(FILE *script, FILE *drawing, FILE *complaints)
 {
 	char program[] = "gnuplot", option[] = "--version";
 	char *const words[] = {program, !script ? option : NULL, NULL};
@@ -75,11 +85,10 @@ static int gnuplot_run(FILE *script, FILE *complaints)
 	pid_t child;
 
 	posix_spawn_file_actions_init(&actions);
+	posix_spawn_file_actions_adddup2(&actions, fileno(drawing), STDOUT_FILENO);
 	posix_spawn_file_actions_adddup2(&actions, fileno(complaints), STDERR_FILENO);
 	if (script)
 		posix_spawn_file_actions_adddup2(&actions, fileno(script), STDIN_FILENO);
-	else
-		posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
 	if (posix_spawnp(&child, words[0], &actions, NULL, words, environ) != 0)
 		child = -1;
 	posix_spawn_file_actions_destroy(&actions);
@@ -94,28 +103,25 @@ static int gnuplot_run(FILE *script, FILE *complaints)
 void plot_open(struct plot *plot, const char *path)
 {
 	const char *reason;
-	FILE *file;
 	FILE *nothing;
 
-	*plot = (struct plot){.path = path};
+	*plot = (struct plot){.path = path, .file = stdout};
 	if (!path)
 		return;
 	if (!terminal_of(path))
 		complain_usage("--plot takes a path that ends in .svg, .png or .pdf, or - for the "
 			       "terminal, not %s.",
 			path);
-	nothing = room_or_complain(tmpfile());
-	if (gnuplot_run(NULL, nothing) != 0)
+	nothing = file_make();
+	if (gnuplot_run(NULL, nothing, nothing) != 0)
 		complain("--plot needs gnuplot; install it (Debian package gnuplot-nox), or leave "
 			 "--plot out.");
 	fclose(nothing);
-	if (strcmp(path, "-") == 0)
-		return;
-	file = file_stream(path, &reason);
-	if (!file)
+	if (strcmp(path, "-") != 0)
+		plot->file = file_stream(path, &reason);
+	if (!plot->file)
 		complain("the plot cannot be written to %s: %s; give --plot another path.", path,
 			reason);
-	fclose(file);
 }
 
 static const char *fact_of(const struct machine *machine, const char *name)
@@ -558,7 +564,6 @@ static void terminal_write(FILE *script, const char *path, unsigned charts)
 				(int)(charts * HEIGHT / 96 + 1));
 		else
 			fprintf(script, "size %d,%u\n", WIDTH, charts * HEIGHT + 60);
-		word(script, "set output ", path);
 		return;
 	}
 	if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col == 0)
@@ -568,12 +573,12 @@ static void terminal_write(FILE *script, const char *path, unsigned charts)
 }
 
 /* gnuplot repeats each command that it does not like: its last line says why. */
-static void gnuplot_draw(const struct plot *plot, FILE *script)
+static void gnuplot_draw(const struct plot *plot, FILE *script, FILE *drawing)
 {
-	FILE *complaints = room_or_complain(tmpfile());
+	FILE *complaints = file_make();
 	char line[512] = "", last[512] = "nothing was said";
 
-	if (gnuplot_run(script, complaints) == 0) {
+	if (gnuplot_run(script, drawing, complaints) == 0) {
 		fclose(complaints);
 		return;
 	}
@@ -586,10 +591,25 @@ static void gnuplot_draw(const struct plot *plot, FILE *script)
 	complain("gnuplot could not draw %s: %s.", plot->path, last);
 }
 
+/* G2. A failure of standard output is told at the program's end. */
+static void drawing_write(const struct plot *plot, FILE *drawing)
+{
+	char bytes[4096];
+	size_t count;
+
+	rewind(drawing);
+	while ((count = fread(bytes, 1, sizeof(bytes), drawing)) > 0)
+		if (fwrite(bytes, 1, count, plot->file) < count)
+			break;
+	if (plot->file != stdout && (fflush(plot->file) != 0 || count > 0))
+		complain("the plot cannot be written to %s: %s; give --plot another path.",
+			plot->path, strerror(errno));
+}
+
 /* The charts go into memory first, because the head says how many there are. */
 static void plot_write(const struct plot *plot)
 {
-	FILE *script = room_or_complain(tmpfile());
+	FILE *script = file_make(), *drawing = file_make();
 	char title[sizeof(plot->title) + sizeof(plot->note) + 2];
 	char *body = NULL;
 	size_t size = 0;
@@ -609,8 +629,10 @@ static void plot_write(const struct plot *plot)
 	fwrite(body, 1, size, script);
 	free(body);
 	rewind(script);
-	gnuplot_draw(plot, script);
+	gnuplot_draw(plot, script, drawing);
+	drawing_write(plot, drawing);
 	fclose(script);
+	fclose(drawing);
 }
 
 void plot_close(struct plot *plot)
@@ -618,6 +640,8 @@ void plot_close(struct plot *plot)
 	if (!plot->path)
 		return;
 	plot_write(plot);
+	if (plot->file != stdout)
+		fclose(plot->file);
 	for (unsigned i = 0; i < plot->count; i++) {
 		free(plot->points[i]->bare);
 		free(plot->points[i]);

@@ -6,6 +6,8 @@
 #ifndef PERF_PLOT_H
 #define PERF_PLOT_H
 
+#include <stdio.h>
+
 #include "machine.h"
 #include "result.h"
 
@@ -13,6 +15,7 @@ struct plot_point;
 
 struct plot {
 	const char *path; /* NULL: none is wanted */
+	FILE *file;
 	char title[512];
 	char note[512];
 	struct plot_point **points;

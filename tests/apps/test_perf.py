@@ -227,10 +227,13 @@ class Local(programs.Case):
             self.assertGreater(float(row["bare_" + name]), 0)
         self.assertEqual(rows[-1]["faults"], "dup=0.01,seed=2")
 
-    def plot(self, *words):
-        """The texts of the drawing, and how many lines it has."""
+    def need_gnuplot(self):
         if shutil.which("gnuplot") is None and os.environ.get("CI") != "true":
             self.skipTest("gnuplot is missing; scripts/install test installs it")
+
+    def plot(self, *words):
+        """The texts of the drawing, and how many lines it has."""
+        self.need_gnuplot()
         path = os.path.join(self.directory, "plot.svg")
         self.expect_success(programs.run("postern-perf", "--plot", path, *words))
         root = xml.etree.ElementTree.parse(path).getroot()
@@ -270,6 +273,15 @@ class Local(programs.Case):
         done = programs.run("postern-perf", "--plot", "/nonesuch/plot.svg", "--time", "600")
         self.assertEqual(done.returncode, 1)
         self.assertIn("/nonesuch/plot.svg", done.stderr)
+
+    def test_a_plot_that_a_disk_has_no_room_for_says_so(self):
+        self.need_gnuplot()
+        for kind in ("svg", "png", "pdf"):
+            path = os.path.join(self.directory, f"plot.{kind}")
+            os.symlink("/dev/full", path)
+            done = programs.run("postern-perf", "--plot", path, "--sizes", "8", *QUICK, "latency")
+            self.assertEqual(done.returncode, 1, done.stderr)
+            self.assertIn(f"the plot cannot be written to {path}: No space left on device; give --plot another path", done.stderr)
 
     def test_threads_are_kept_on_cores(self):
         core = str(min(os.sched_getaffinity(0)))
