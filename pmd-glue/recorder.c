@@ -298,6 +298,8 @@ static int file_complain(const char *name, int error, const char *reason)
 		remedy = "choose a place that this user may write to";
 	else if (error == EISDIR)
 		remedy = "write the name of a file";
+	else if (error == ENOSPC || error == EDQUOT)
+		remedy = "remove files there";
 	log_error("cannot capture to %s: %s: %s", name, reason, remedy);
 	return -1;
 }

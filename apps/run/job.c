@@ -656,6 +656,22 @@ static void job_kill(void)
 	kill_at = now() + KILL_AGAIN;
 }
 
+/* Passes on the rest of what ranks have written. A job whose lines are lost has failed. */
+static void labels_end(void)
+{
+	int error;
+
+	for (unsigned n = 0; n < size; n++)
+		for (unsigned stream = 0; stream < STREAMS; stream++)
+			label_end(&ranks[n].labels[stream]);
+	error = label_error();
+	if (error != 0 && exit_code == 0)
+		exit_code = EXIT_FAILURE;
+	if (error != 0 && error != EPIPE) /* its reader wants no more */
+		job_tell("output of ranks cannot be written: %s; send it elsewhere",
+			strerror(error));
+}
+
 int job_run(const struct job_options *options)
 {
 	int signals;
@@ -675,9 +691,7 @@ int job_run(const struct job_options *options)
 			job_kill();
 		job_turn(signals);
 	}
-	for (unsigned n = 0; n < size; n++)
-		for (unsigned stream = 0; stream < STREAMS; stream++)
-			label_end(&ranks[n].labels[stream]);
+	labels_end();
 	/* What this rank's program has left behind may hold the socket open. */
 	if (server >= 0)
 		(void)shutdown(server, SHUT_RDWR);

@@ -8,7 +8,9 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Waits for the reader of our output. Returns false if there is none any more. */
+static int error;
+
+/* Waits for the reader of our output. Returns false if it cannot be written to. */
 static bool write_all(int to, const char *bytes, size_t count)
 {
 	while (count > 0) {
@@ -19,6 +21,7 @@ static bool write_all(int to, const char *bytes, size_t count)
 
 			(void)poll(&room, 1, -1);
 		} else if (written < 0 && errno != EINTR) {
+			error = error != 0 ? error : errno;
 			return false;
 		} else if (written > 0) {
 			bytes += written;
@@ -78,4 +81,9 @@ void label_end(struct label *label)
 	}
 	if (label->from >= 0 && label->filled > 0)
 		(void)line_write(label, label->filled);
+}
+
+int label_error(void)
+{
+	return error;
 }

@@ -25,4 +25,7 @@ bool label_turn(struct label *label);
  * may hold the stream open. */
 void label_end(struct label *label);
 
+/* Why a line could not be passed on, the first time; 0: all lines were. */
+int label_error(void);
+
 #endif

@@ -153,6 +153,13 @@ print("|".join(answers) + "\\n", end="", flush=True) # in one write, so that no 
         job.stdout = None
         self.assertEqual(job.wait(programs.TIMEOUT), 128 + signal.SIGPIPE)
 
+    def test_lines_that_cannot_be_written_are_told_once(self):
+        with open("/dev/full", "w", encoding="ascii") as full:
+            done = subprocess.run([programs.program("postern-run"), "-n", "2", "-l", "echo", "a line"], stdout=full, stderr=subprocess.PIPE,
+                                  text=True, timeout=programs.TIMEOUT, check=False, env=programs.environment(XDG_RUNTIME_DIR=self.directory))
+        self.assertEqual((done.returncode, done.stderr),
+                         (1, "postern-run: output of ranks cannot be written: No space left on device; send it elsewhere\n"))
+
     def test_options_of_the_program_are_its_own(self):
         done = self.expect_success(self.job(1, "echo", "-l", "--help", "-n"))
         self.assertEqual(done.stdout, "-l --help -n\n")
