@@ -17,6 +17,7 @@
 
 #define JOB_NODE         "job-" /* and the process id */
 #define NAME_BYTES       32
+#define PORT_MAX         65535
 #define TEXT_OF(x)       #x
 #define VERSION(a, b, c) TEXT_OF(a) "." TEXT_OF(b) "." TEXT_OF(c)
 
@@ -119,6 +120,41 @@ static const char *variable(const char *const *names)
 	return text;
 }
 
+/* getaddrinfo() takes any port, and the kernel another one for 0. */
+static void meet_check(const char *meet)
+{
+	const char *colon = strrchr(meet, ':');
+	uint64_t port;
+
+	if (colon && parse_number(colon + 1, PORT_MAX, &port) && port > 0)
+		return;
+	job_tell("--meet takes HOST:PORT with a port from 1 to %u, not \"%s\"", PORT_MAX, meet);
+	usage();
+}
+
+/* --hosts takes names, each perhaps with a number of processes. Hydra runs all here without a name,
+ * is ended by a signal for 0 processes, and a name with a dash is an option to ssh. */
+static void hosts_check(const char *hosts)
+{
+	for (const char *at = hosts;; at++) {
+		size_t length = strcspn(at, ",:");
+		bool is_good = length > 0 && at[0] != '-';
+		uint64_t number = 1;
+
+		at += length;
+		if (*at == ':') {
+			at++;
+			is_good &= parse_digits(&at, RANKS_MAX, &number);
+		}
+		if (is_good && number > 0 && *at == '\0')
+			return;
+		if (is_good && number > 0 && *at == ',')
+			continue;
+		job_tell("--hosts takes a list such as a,b or a:4,b:4, not \"%s\"", hosts);
+		usage();
+	}
+}
+
 /* What the environment of a rank says where options do not. */
 static void meet_read(struct options *options)
 {
@@ -133,6 +169,7 @@ static void meet_read(struct options *options)
 		job_tell("--meet and --hosts exclude each other");
 		usage();
 	}
+	meet_check(options->job.meet);
 	if (!options->rank) {
 		job_tell("which rank is to be started? Give --rank R");
 		usage();
@@ -161,6 +198,8 @@ static void options_read(int count, char **words, struct options *options)
 	while ((letter = getopt_long(count, words, "+n:lH:m:r:hV", long_options, NULL)) != -1)
 		option_take(letter, optarg, options);
 	options->job.words = words + optind;
+	if (options->hosts)
+		hosts_check(options->hosts);
 	if (options->job.meet)
 		meet_read(options);
 	else if (options->rank) {

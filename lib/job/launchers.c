@@ -37,8 +37,11 @@ static bool variable_read(struct launcher *launcher, const char *name, uint32_t 
 
 	if (variable_number(name, number) && *number >= least && *number <= most)
 		return true;
-	launcher_wrong(launcher, "%s is %s%.64s%s, which is no number from %u to %u: %s", name,
-		text ? "\"" : "not set", text ? text : "", text ? "\"" : "", least, most, advice);
+	if (text)
+		launcher_wrong(launcher, "%s is \"%.64s\", which is no number from %u to %u: %s",
+			name, text, least, most, advice);
+	else
+		launcher_wrong(launcher, "%s is not set: %s", name, advice);
 	return false;
 }
 

@@ -209,9 +209,13 @@ class Meet(programs.Case):
             done = programs.run("postern-run", *words)
             self.assertEqual(done.returncode, 2)
             self.assertIn(part, done.stderr)
-        done = programs.run("postern-run", "--meet", "nowhere", "-n", "2", "-r", "0", "true", PTL_IFACE_NAME="node")
+        for place in ("nowhere", "a:", "a:0", "a:65536", "[::1]:70000", "a:-1", "a:http", ""):
+            done = programs.run("postern-run", "--meet", place, "-n", "2", "-r", "0", "true")
+            self.assertEqual(done.returncode, 2)
+            self.assertIn(f'a port from 1 to 65535, not "{place}"', done.stderr)
+        done = programs.run("postern-run", "--meet", "nowhere:1", "-n", "2", "-r", "0", "true", PTL_IFACE_NAME="node")
         self.assertEqual(done.returncode, 1)
-        self.assertIn('"nowhere" names no host', done.stderr)
+        self.assertIn('"nowhere:1" names no host', done.stderr)
 
 
 if __name__ == "__main__":

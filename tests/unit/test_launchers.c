@@ -237,7 +237,7 @@ static void launcher__environment_that_makes_no_sense_is_an_error(void **state)
 	int file = open("/dev/null", O_RDONLY);
 
 	(void)state;
-	is_refused("PMI_RANK=0 PMI_SIZE=2", "PMI_FD is not set");
+	is_refused("PMI_RANK=0 PMI_SIZE=2", "PMI_FD is not set: start the job");
 	is_refused("PMI_FD=x PMI_RANK=0 PMI_SIZE=2", "PMI_FD is \"x\"");
 	is_refused("PMI_FD=4294967295 PMI_RANK=0 PMI_SIZE=2", "PMI_FD is \"4294967295\"");
 	is_refused(OPEN "PMI_RANK=0", "PMI_SIZE is not set");
