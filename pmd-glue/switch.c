@@ -571,6 +571,13 @@ void switch_stop(struct switch_state *state)
 
 /* --- opening --- */
 
+static const char *directory_remedy(int error, const char *otherwise)
+{
+	if (error == ENOSPC || error == EDQUOT)
+		return "remove files from " CLIENT_DIRECTORY " or its file system";
+	return error == EROFS ? "let root write to that file system" : otherwise;
+}
+
 /* Makes the directory, unless it is there, and takes its lock. Returns false after an error
  * line. */
 static bool directory_enter(struct switch_state *state)
@@ -579,11 +586,11 @@ static bool directory_enter(struct switch_state *state)
 	char lock[sizeof(state->directory) + 8];
 	struct stat status;
 
-	(void)mkdir(CLIENT_DIRECTORY, 0755);
-	if ((mkdir(path, 0755) != 0 && errno != EEXIST) || lstat(path, &status) != 0 ||
+	if ((mkdir(CLIENT_DIRECTORY, 0755) != 0 && errno != EEXIST) ||
+		(mkdir(path, 0755) != 0 && errno != EEXIST) || lstat(path, &status) != 0 ||
 		!S_ISDIR(status.st_mode) || status.st_uid != geteuid() || chmod(path, 0755) != 0) {
-		log_error("%s: %s cannot be made, or is another user's: %s: run posternd as root",
-			name, path, strerror(errno));
+		log_error("%s: %s cannot be made, or is another user's: %s: %s", name, path,
+			strerror(errno), directory_remedy(errno, "run posternd as root"));
 		return false;
 	}
 	snprintf(lock, sizeof(lock), "%s/lock", path);
@@ -594,7 +601,9 @@ static bool directory_enter(struct switch_state *state)
 		log_error("%s: another posternd has it: end that one first", name);
 	else
 		log_error("%s: %s cannot be locked: %s: %s", name, lock, strerror(errno),
-			remedy_for(errno, "run posternd as root, on a file system with locks"));
+			directory_remedy(errno,
+				remedy_for(errno,
+					"run posternd as root, on a file system with locks")));
 	return false;
 }
 

@@ -332,7 +332,7 @@ int main(int count, char **words)
 	(void)glue_telemetry_add("/posternd/processes",
 		"Processes at posternd. Parameter: the first one's number.", telemetry_tell);
 	glue_thread_enter();
-	fflush(stdout);
+	(void)output_flush();
 	switch_run(the_switch);
 	switch_close(the_switch);
 	return 0;

@@ -95,6 +95,15 @@ class Complaints(programs.Case):
                                   check=False, env=programs.environment(PTL_IFACE_NAME=device))
             self.expect(done, 1, "is not installed: on Debian apt install librte-net-" + driver.replace("_", "-"))
 
+    def test_posternd_says_why_it_has_no_directory(self):
+        if os.getuid() != 0:
+            self.skipTest("only root can mount a file system")
+        script = "mount -t tmpfs -o $1 tmpfs /run && ip link add ptn-a type veth peer name ptn-b && ip link set ptn-a up && exec $0 --iface ptn-a"
+        for options, part in (("ro", "Read-only file system: let root write"), ("nr_inodes=1", "No space left on device: remove files")):
+            done = subprocess.run(["unshare", "-mn", "sh", "-c", script, programs.program("posternd"), options], stdout=subprocess.PIPE,
+                                  stderr=subprocess.PIPE, text=True, timeout=programs.TIMEOUT, check=False, env=programs.environment())
+            self.expect(done, 1, f"/run/postern/ptn-a cannot be made, or is another user's: {part}")
+
     def test_too_few_files_are_told(self):
         for limit in range(8, 40, 2):
             for device, remedy in ((DEVICE, "ulimit -n 64"), ("node:few", "ulimit -n")):
