@@ -187,11 +187,11 @@ static void user_forget(struct clients *clients, struct user *user)
 	free(user);
 }
 
-static void socket_close(const struct clients *clients, int socket)
+static void socket_close(const struct clients *clients, uid_t uid, int socket)
 {
 	(void)epoll_ctl(clients->set, EPOLL_CTL_DEL, socket, NULL);
 	(void)shutdown(socket, SHUT_RDWR); /* its other end hears it at once */
-	disposal_close(&socket, 1);
+	disposal_hang_up(uid, socket);
 }
 
 void client_end(struct clients *clients, struct client *client)
@@ -208,7 +208,7 @@ void client_end(struct clients *clients, struct client *client)
 	user_swap(user, client->at, --user->count);
 	if (user->count == 0)
 		user_forget(clients, user);
-	socket_close(clients, client->connection.socket);
+	socket_close(clients, client->connection.uid, client->connection.socket);
 	munmap((void *)(uintptr_t)client->connection.word, shared_page_bytes());
 	pair_close(client->pair);
 	free(client);
@@ -444,8 +444,11 @@ static enum newcomer newcomer_hear(struct clients *clients, int socket)
 	struct ucred who = socket_owner(socket);
 	enum client_verdict verdict = CLIENT_SILENT;
 	struct parcel parcel;
-	enum heard heard = parcel_take(&parcel, socket, PARCEL_DESCRIPTORS);
+	enum heard heard;
 
+	if (disposal_is_full(who.uid)) /* C4 */
+		return NEWCOMER_WAITS;
+	heard = parcel_take(&parcel, socket, PARCEL_DESCRIPTORS);
 	if (heard == HEARD_NOTHING)
 		return NEWCOMER_WAITS;
 	if (heard == HEARD_MESSAGE)
@@ -454,13 +457,13 @@ static enum newcomer newcomer_hear(struct clients *clients, int socket)
 		parcel_close(&parcel); /* it is mapped */
 		return NEWCOMER_IN;
 	}
-	disposal_close(parcel.fds, parcel.count);
+	disposal_close(who.uid, parcel.fds, parcel.count);
 	if (clients->refused[verdict]++ == 0)
 		log_info("%s: a process of user %u is refused, reason %u", clients->options->name,
 			who.uid, verdict);
 	if (heard == HEARD_MESSAGE)
 		(void)answer_send(clients, socket, verdict, NULL);
-	socket_close(clients, socket);
+	socket_close(clients, who.uid, socket);
 	return NEWCOMER_OUT;
 }
 
@@ -474,8 +477,10 @@ static void half_open_remove(struct clients *clients, unsigned n)
 
 static void half_open_drop(struct clients *clients, unsigned n)
 {
-	clients->refused[CLIENT_SILENT]++;
-	socket_close(clients, clients->half_open[n].socket);
+	const struct half_open *half_open = &clients->half_open[n];
+
+	clients->refused[disposal_is_full(half_open->uid) ? CLIENT_RESOURCES : CLIENT_SILENT]++;
+	socket_close(clients, half_open->uid, half_open->socket);
 	half_open_remove(clients, n);
 }
 
@@ -536,10 +541,8 @@ static void calls_allow(struct clients *clients)
 void newcomers_accept(struct clients *clients)
 {
 	calls_allow(clients);
-	if (disposal_is_full()) {
-		clients->refused[CLIENT_RESOURCES]++;
+	if (disposal_lags())
 		return;
-	}
 	while (clients->calls > 0) {
 		int socket = accept4(clients->listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
 

@@ -16,7 +16,8 @@
  *     later.
  *
  * C4. The switch waits for nobody's descriptors to be closed (disposal.h). A process that sends
- *     some with a wake-up is dropped. While too many wait to be closed nobody is let in.
+ *     some with a wake-up is dropped. While too many of a user's wait to be closed, his newcomers
+ *     are not heard; those of all other users are.
  */
 #ifndef PMD_GLUE_CLIENTS_H
 #define PMD_GLUE_CLIENTS_H

@@ -233,8 +233,32 @@ enum heard byte_take(int socket)
 	struct msghdr message = {.msg_iov = &vector, .msg_iovlen = 1};
 	ssize_t length = recvmsg(socket, &message, MSG_PEEK | MSG_DONTWAIT);
 
-	if (length > 0 && (message.msg_flags & MSG_CTRUNC) != 0)
+	if ((message.msg_flags & MSG_CTRUNC) != 0)
 		return HEARD_END;
 	return length > 0 ? heard_of(recv(socket, &byte, sizeof(byte), MSG_DONTWAIT))
 			  : heard_of(length);
+}
+
+/* A message comes with its sender's credentials, so that an empty one is no end. */
+bool messages_drop(int socket)
+{
+	const int yes = 1;
+
+	if (setsockopt(socket, SOL_SOCKET, SO_PASSCRED, &yes, sizeof(yes)) != 0)
+		return false;
+	for (;;) {
+		union {
+			struct cmsghdr align;
+			char bytes[CMSG_SPACE(sizeof(struct ucred))];
+		} control;
+		struct msghdr message = {
+			.msg_control = &control, .msg_controllen = sizeof(control)};
+
+		if (recvmsg(socket, &message, MSG_PEEK | MSG_DONTWAIT) < 0 ||
+			(message.msg_flags & MSG_CTRUNC) != 0)
+			return false;
+		if (message.msg_controllen == 0)
+			return true;
+		(void)recv(socket, NULL, 0, MSG_DONTWAIT);
+	}
 }

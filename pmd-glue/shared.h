@@ -71,6 +71,9 @@ enum heard parcel_receive(struct parcel *parcel, int socket, unsigned descriptor
 enum heard parcel_take(struct parcel *parcel, int socket, unsigned descriptors);
 /* Takes one byte of a message that should bring no descriptors; HEARD_END also if it does. */
 enum heard byte_take(int socket);
+/* Takes messages off a socket to which no more can come, up to the first that brings descriptors.
+ * Returns true if none is left, so that closing the socket closes nothing else. */
+bool messages_drop(int socket);
 void parcel_close(struct parcel *parcel);
 
 #endif

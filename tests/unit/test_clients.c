@@ -8,14 +8,17 @@
 #include "switch_rig.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <netinet/in.h>
+#include <pthread.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include <pmd-glue/client.h>
+#include <pmd-glue/disposal.h>
 #include <pmd-glue/kinds.h>
 #include <pmd-glue/pair.h>
 
@@ -193,6 +196,7 @@ struct clinging {
 static struct clinging clinging_make(void)
 {
 	static const char bytes[65536];
+	const int small = 4096; /* a hundred of these need little memory */
 	const struct linger minute = {.l_onoff = 1, .l_linger = 60};
 	struct sockaddr_in address = {
 		.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
@@ -200,6 +204,8 @@ static struct clinging clinging_make(void)
 	struct clinging clinging = {.end = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)};
 	socklen_t size = sizeof(address);
 
+	assert_int_equal(setsockopt(listener, SOL_SOCKET, SO_RCVBUF, &small, sizeof(small)), 0);
+	assert_int_equal(setsockopt(clinging.end, SOL_SOCKET, SO_SNDBUF, &small, sizeof(small)), 0);
 	assert_int_equal(bind(listener, (struct sockaddr *)&address, size), 0);
 	assert_int_equal(listen(listener, 1), 0);
 	assert_int_equal(getsockname(listener, (struct sockaddr *)&address, &size), 0);
@@ -262,6 +268,136 @@ static void switch_run__waits_for_no_descriptor_to_be_closed(void **state)
 	rig_look_until(no_process);
 	for (unsigned way = 0; way < WAYS; way++)
 		close(others[way]);
+	descriptors_await(before);
+	rig_end();
+}
+
+/* A connection of another user, who has closed his end: it brings a socket that lingers, which
+ * nobody else has. Returns the other end of that one. The switch is to be stopped meanwhile. */
+static int clinging_call(void)
+{
+	struct clinging clinging = clinging_make();
+	int fd;
+
+	assert_int_equal(seteuid(NOBODY), 0);
+	fd = rogue_connect();
+	assert_true(parcel_send(fd, "", 1, &clinging.end, 1));
+	assert_int_equal(seteuid(0), 0);
+	close(clinging.end);
+	close(fd);
+	return clinging.other;
+}
+
+/* D1 and D3 of disposal.h. */
+static void switch_run__lets_others_in_beside_descriptors_that_linger(void **state)
+{
+	const unsigned before = (rig_begin(), descriptors_count());
+	struct rogue rogue = rogue_make(SHARED_SEALS, pair_bytes());
+	int others[100], ends[2];
+	char byte;
+
+	(void)state;
+	rig_pause();
+	for (unsigned n = 0; n < RTE_DIM(others); n++)
+		others[n] = clinging_call();
+	rig_go_on();
+	for (unsigned n = 0; n < 3; n++) {
+		assert_int_equal(rogue_hello(&rogue, 5), CLIENT_WELCOME);
+		close(rogue.socket);
+		rig_look_until(no_process);
+		rogue.socket = rogue_connect();
+	}
+	assert_int_equal(rig_look().refused[CLIENT_STRANGE], DISPOSAL_SHARE);
+	assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
+	assert_true(parcel_send(rogue.socket, "", 1, &ends[1], 1));
+	close(ends[1]);
+	assert_int_equal(read(ends[0], &byte, 1), 0); /* the switch has closed it, too */
+	close(ends[0]);
+	for (unsigned n = 0; n < RTE_DIM(others); n++)
+		close(others[n]);
+	close(rogue.socket);
+	assert_int_equal(seteuid(NOBODY), 0);
+	rogue.socket = rogue_connect();
+	assert_int_equal(seteuid(0), 0);
+	assert_int_equal(rogue_hello(&rogue, 5), CLIENT_WELCOME);
+	rogue_end(&rogue, pair_bytes());
+	descriptors_await(before);
+	rig_end();
+}
+
+static bool two_strange(const struct switch_count *count)
+{
+	return count->refused[CLIENT_STRANGE] == 2;
+}
+
+/* D2 of disposal.h: while one descriptor is being closed, and one waits. */
+static void switch_run__closes_what_brings_no_descriptors_beside_those_that_linger(void **state)
+{
+	const unsigned before = (rig_begin_stopped(), descriptors_count());
+	const int others[] = {clinging_call(), clinging_call()};
+
+	(void)state;
+	rig_go_on();
+	rig_look_until(two_strange);
+	descriptors_await(before + 3);
+	for (unsigned n = 0; n < 5; n++) {
+		int fd;
+
+		assert_int_equal(seteuid(NOBODY), 0);
+		fd = rogue_connect();
+		assert_int_equal(seteuid(0), 0);
+		for (unsigned i = 0; i < 20; i++)
+			(void)send(fd, "a", i % 2, MSG_DONTWAIT | MSG_NOSIGNAL);
+		hang_up_await(fd);
+	}
+	descriptors_await(before + 3);
+	close(others[0]);
+	close(others[1]);
+	descriptors_await(before);
+	rig_end();
+}
+
+static _Atomic bool no_threads;
+
+int __real_pthread_create(
+	pthread_t *thread, const pthread_attr_t *attributes, void *(*run)(void *), void *argument);
+int __wrap_pthread_create(
+	pthread_t *thread, const pthread_attr_t *attributes, void *(*run)(void *), void *argument);
+int __wrap_pthread_create(
+	pthread_t *thread, const pthread_attr_t *attributes, void *(*run)(void *), void *argument)
+{
+	return no_threads ? EAGAIN : __real_pthread_create(thread, attributes, run, argument);
+}
+
+/* A connection that is refused, and brings a number of descriptors. */
+static void strange_call(unsigned count)
+{
+	static const int standard[] = {0, 0};
+	const int fd = rogue_connect();
+
+	assert_true(parcel_send(fd, "who?", 4, standard, count));
+	hang_up_await(fd);
+}
+
+/* The first test, which finds no threads. One alone closes nothing that may wait. */
+static void switch_run__closes_later_while_no_thread_can_be_made(void **state)
+{
+	const unsigned before = (rig_begin(), descriptors_count());
+
+	(void)state;
+	no_threads = true;
+	strange_call(0);
+	strange_call(0);
+	descriptors_await(before + 2);
+	no_threads = false;
+	strange_call(0);
+	descriptors_await(before);
+	no_threads = true;
+	strange_call(1);
+	strange_call(0);
+	descriptors_await(before + 1);
+	no_threads = false;
+	strange_call(0);
 	descriptors_await(before);
 	rig_end();
 }
@@ -658,10 +794,13 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_teardown(name, rig_clean)
 	const struct CMUnitTest tests[] = {
+		TEST(switch_run__closes_later_while_no_thread_can_be_made),
 		TEST(switch_run__refuses_memory_that_could_be_taken_away),
 		TEST(switch_run__refuses_memory_that_lacks_a_seal),
 		TEST(switch_run__keeps_no_descriptor_of_a_message),
 		TEST(switch_run__waits_for_no_descriptor_to_be_closed),
+		TEST(switch_run__lets_others_in_beside_descriptors_that_linger),
+		TEST(switch_run__closes_what_brings_no_descriptors_beside_those_that_linger),
 		TEST(switch_run__refuses_nonsense),
 		TEST(switch_run__drops_a_process_that_scribbles_and_serves_the_others),
 		TEST(switch_run__hears_the_idle_beside_the_busy),

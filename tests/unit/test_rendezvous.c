@@ -19,6 +19,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -778,9 +779,57 @@ static void rendezvous_turn__tells_the_end_of_a_killed_process(void **state)
 	}
 }
 
+/* A file beyond the limit would end the process by a signal. */
+static void shared_file__says_that_a_limit_forbids_it(void **state)
+{
+	struct rlimit before, limit;
+	int fd;
+
+	(void)state;
+	assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
+	limit = (struct rlimit){4096, before.rlim_max};
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
+	errno = 0;
+	assert_int_equal(shared_file(4097, 0), -1);
+	assert_int_equal(errno, EFBIG);
+	fd = shared_file(4096, 0);
+	assert_true(fd >= 0);
+	close(fd);
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
+	errno = 0;
+	assert_int_equal(shared_file((size_t)1 << 63, 0), -1);
+	assert_int_equal(errno, EINVAL);
+}
+
+/* An empty message is no end. */
+static void messages_drop__leaves_what_brings_descriptors(void **state)
+{
+	static const int standard = 0;
+	struct parcel parcel;
+	int ends[2];
+
+	(void)state;
+	for (unsigned count = 0; count < 2; count++) {
+		assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends), 0);
+		assert_true(parcel_send(ends[0], "", 0, NULL, 0));
+		assert_true(parcel_send(ends[0], "ab", 2, NULL, 0));
+		assert_true(parcel_send(ends[0], "", 0, &standard, count));
+		assert_true(parcel_send(ends[0], "c", 1, NULL, 0));
+		close(ends[0]);
+		assert_int_equal(shutdown(ends[1], SHUT_RDWR), 0);
+		assert_int_equal(messages_drop(ends[1]), count == 0);
+		assert_int_equal(parcel_receive(&parcel, ends[1], 1), HEARD_END);
+		assert_int_equal(parcel_receive(&parcel, ends[1], 0),
+			count == 0 ? HEARD_END : HEARD_MESSAGE);
+		close(ends[1]);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(messages_drop__leaves_what_brings_descriptors),
+		cmocka_unit_test(shared_file__says_that_a_limit_forbids_it),
 		CASE(rendezvous_connect__gives_both_the_same_memory),
 		CASE(rendezvous_connect__finds_nobody),
 		CASE(rendezvous_wake__wakes_who_has_not_answered_or_sleeps),
