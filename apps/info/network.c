@@ -373,7 +373,7 @@ void check_node(struct doctor *doctor)
 		if (doctor->interfaces[i].kind == KIND_NODE)
 			node_look(doctor, &doctor->interfaces[i]);
 	if (doctor->finding_count == before)
-		doctor_find(doctor, LEVEL_OK, "no interface is one");
+		doctor_find(doctor, LEVEL_OK, "no interface is a node");
 }
 
 /* Frames of its own go through the kernel one by one. */

@@ -372,9 +372,11 @@ mx_return_t mx_hostname_to_nic_id(char *hostname, uint64_t *nic_id)
 	if (!own_search(&search) && !file_search(&search) && !dns_search(&search) &&
 		!network_search(&search))
 		return error_raise(NULL, MX_HOST_NOT_FOUND, function,
-			"nobody is known as \"%.128s\"; start a program with an endpoint there, "
-			"or write the name into the file PTL_MX_HOSTS",
-			hostname);
+			"no host with the name \"%.128s\" was found; %s write the name into the "
+			"file PTL_MX_HOSTS",
+			hostname,
+			nodes_are_addresses() ? "correct the name, or"
+					      : "start a program with an endpoint on it, or");
 	*nic_id = nic_id_of(search.nid);
 	return MX_SUCCESS;
 }
