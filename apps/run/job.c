@@ -47,6 +47,7 @@
 #define KILL_AGAIN 50   /* ms */
 #define MEET_LOOK  500  /* ms between looks whether ranks have come */
 #define STREAMS    2u   /* standard output and error */
+#define LINE_ROOM  4096u
 
 struct rank {
 	pid_t process; /* 0: it has ended, or is distant */
@@ -77,13 +78,13 @@ static struct rlimit files; /* open at a time, as this process found it */
 
 void job_tell(const char *format, ...)
 {
+	char text[LINE_ROOM];
 	va_list arguments;
 
-	fputs("postern-run: ", stderr);
 	va_start(arguments, format);
-	vfprintf(stderr, format, arguments);
+	vsnprintf(text, sizeof(text), format, arguments);
 	va_end(arguments);
-	fputc('\n', stderr);
+	fprintf(stderr, "postern-run: %s\n", text);
 }
 
 /* --- the end */

@@ -14,6 +14,8 @@ struct gasnet gasnet = {.wait_mode = GASNET_WAIT_SPINBLOCK};
 void (*gasnet_client_attach_hook)(void *, uintptr_t);
 extern void (*gasnet_client_attach_hook)(void *, uintptr_t) __attribute__((visibility("default")));
 
+#define LINE_ROOM 1024u
+
 static void (*handlers[HANDLERS])(void);
 
 /* What scripts look for in a program. */
@@ -25,11 +27,13 @@ IDENT(GASNetConduitName, GASNET_CONDUIT_NAME_STR);
 IDENT(GASNetCoreLibraryVersion, GASNET_CORE_VERSION_STR);
 IDENT(GASNetCoreLibraryName, GASNET_CORE_NAME_STR);
 
+/* In one write, so that lines of several ranks do not mix. */
 static void say(const char *format, va_list arguments)
 {
-	fprintf(stderr, "gasnet: rank %u: ", gasnet.rank);
-	vfprintf(stderr, format, arguments);
-	fputc('\n', stderr);
+	char text[LINE_ROOM];
+
+	vsnprintf(text, sizeof(text), format, arguments);
+	fprintf(stderr, "gasnet: rank %u: %s\n", gasnet.rank, text);
 }
 
 void complain(const char *format, ...)

@@ -357,14 +357,11 @@ time.sleep(1000)
 
     def test_the_node_of_a_launcher_that_was_killed_goes_with_the_next_job(self):
         nodes = os.path.join(self.directory, "postern")
-        job = subprocess.Popen([programs.program("postern-run"), "-n", "2", "sh", "-c", f"{RING} 10 && echo done && exec sleep 1000"],
-                               stdout=subprocess.PIPE, text=True, env=programs.environment(XDG_RUNTIME_DIR=self.directory))
-        for line in job.stdout:
-            if line == "done\n":
-                break
+        job = self.start("postern-run", "-n", "2", "sh", "-c", f"{RING} 10 && echo done && exec sleep 1000", XDG_RUNTIME_DIR=self.directory)
+        for _ in range(2):  # no rank is on the node any more
+            self.await_line(job, "done")
         job.kill()
         job.wait(programs.TIMEOUT)
-        job.stdout.close()
         self.assertEqual(os.listdir(nodes), [f"job-{job.pid}"])
         self.expect_success(self.job(1, "true"))
         self.assertEqual(os.listdir(nodes), [])
@@ -380,6 +377,15 @@ time.sleep(1000)
         done = programs.run("postern-run", "-n", "2", "-H", "a", "true", PTL_IFACE_NAME="node:x")
         self.expect_usage_error(done, "PTL_IFACE_NAME is node:x, but processes on several hosts")
         self.assertRegex(programs.run("postern-run", "--version").stdout, r"^postern-run \d+\.\d+\.\d+\n$")
+
+    def test_a_line_is_one_write(self):
+        here, there = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        with here, there:
+            subprocess.run([programs.program("postern-run"), "-n", "1", "false"], stderr=there, timeout=programs.TIMEOUT, check=False,
+                           env=programs.environment(XDG_RUNTIME_DIR=self.directory))
+            there.close()
+            writes = list(iter(lambda: here.recv(4096), b""))
+        self.assertEqual(writes, [b"postern-run: rank 0 ended with exit code 1\n"])
 
     def test_without_hydra_several_hosts_are_not_possible(self):
         done = programs.run("postern-run", "-n", "2", "-H", "a", "true", PTL_IFACE_NAME="eth1", PATH=self.directory)

@@ -4,11 +4,12 @@
 
     test_exit.py POSTERN_RUN RANKS_SEQ RANKS_PAR EVERYTHING MISUSE LIAR
 
-Covers: lib/gasnet/exit.c, lib/gasnet/variables.c.
+Covers: lib/gasnet/exit.c, lib/gasnet/library.c, lib/gasnet/variables.c.
 """
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -179,6 +180,15 @@ class Exit(unittest.TestCase):
             job.communicate(timeout=TIMEOUT)
             self.none_left(job.pid)
         return {number for number in (signal.SIGQUIT, signal.SIGTERM, signal.SIGINT, signal.SIGHUP) if mask >> (number - 1) & 1}
+
+    def test_a_line_is_one_write(self):
+        """Lines of several ranks do not mix."""
+        here, there = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        with here, there:
+            subprocess.run([SEQ, "queries"], stderr=there, env=dict(os.environ, PMI_FD="x"), timeout=TIMEOUT, check=False)
+            there.close()
+            writes = list(iter(lambda: here.recv(4096), b""))
+        self.assertIn(b"gasnet: rank 0: PMI_Init failed: start the job again\n", writes)
 
     def test_signals_that_are_left_alone(self):
         self.assertEqual(self.catches(), {signal.SIGQUIT, signal.SIGTERM, signal.SIGINT, signal.SIGHUP})
