@@ -16,11 +16,6 @@ void counter_grow(struct counter *counter, uint64_t values, uint64_t errors)
 	notice_rouse(&counter->notice);
 }
 
-void counter_ended(struct counter *counter, bool failed)
-{
-	counter_grow(counter, !failed, failed);
-}
-
 /* --- counters of regions */
 
 /* Reads of the counter drive the endpoint. */

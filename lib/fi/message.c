@@ -44,10 +44,11 @@ static struct operation *operation_make(struct endpoint *endpoint)
 	return operation;
 }
 
-/* F1. Takes one, with a place for its completion. */
+/* F1. Takes one, with a place for its completion. way: FI_SEND or FI_RECV. */
 static struct operation *operation_try(
-	struct endpoint *endpoint, const struct post *post, bool sends)
+	struct endpoint *endpoint, const struct post *post, uint64_t way)
 {
+	const bool sends = way == FI_SEND;
 	const struct binding *binding = sends ? &endpoint->tx : &endpoint->rx;
 	uint32_t *under_way = sends ? &endpoint->sending : &endpoint->receiving;
 	struct operation *operation;
@@ -64,7 +65,7 @@ static struct operation *operation_try(
 	operation->many = NULL;
 	operation->endpoint = endpoint;
 	operation->context = post->context;
-	operation->flags = class_flag(post->class) | (sends ? FI_SEND : FI_RECV);
+	operation->flags = class_flag(post->class) | way;
 	operation->pending = true;
 	operation->completes = !post->quiet && (!binding->selective || post->flags & FI_COMPLETION);
 	operation->quiet = post->quiet;
@@ -78,14 +79,14 @@ static struct operation *operation_try(
 
 /* A program that tries again and again makes progress so. */
 static struct operation *operation_begin(
-	struct endpoint *endpoint, const struct post *post, bool sends)
+	struct endpoint *endpoint, const struct post *post, uint64_t way)
 {
-	struct operation *operation = operation_try(endpoint, post, sends);
+	struct operation *operation = operation_try(endpoint, post, way);
 
 	if (operation)
 		return operation;
 	endpoint_progress(endpoint);
-	return operation_try(endpoint, post, sends);
+	return operation_try(endpoint, post, way);
 }
 
 static bool operation_sends(const struct operation *operation)
@@ -245,38 +246,50 @@ static bool line_fill(struct endpoint *endpoint, struct line *line, uint32_t pee
 }
 
 /* What is said of a message that was received. Returns false if that is an error. */
-static bool receive_tell(struct endpoint *endpoint, const struct transfer *transfer,
-	struct line *line, struct failure *failure)
+static bool receive_tell(
+	struct endpoint *endpoint, const struct transfer *transfer, struct line *line)
 {
 	const bool known = line_fill(
 		endpoint, line, transfer->peer, transfer->bits, transfer->marked, transfer->data);
 
 	line->entry.len = transfer->length;
+	return known && transfer->result == TRANSFER_DONE;
+}
+
+/* Which error. */
+static struct failure receive_failure(
+	const struct endpoint *endpoint, const struct transfer *transfer)
+{
+	struct failure failure = {0};
+
 	if (transfer->result == TRANSFER_FAILED) {
-		failure->err = failure_of(endpoint, transfer->peer);
+		failure.err = failure_of(endpoint, transfer->peer);
 	} else if (transfer->result == TRANSFER_WITHDRAWN) {
-		failure->err = FI_EIO;
+		failure.err = FI_EIO;
 	} else if (transfer->result == TRANSFER_CUT) {
-		failure->err = FI_ETRUNC;
-		failure->olen = transfer->whole - transfer->length;
-	} else if (!known) {
-		failure->err = FI_EADDRNOTAVAIL;
-		failure->has_address = true;
-		failure->address = peer_address(endpoint, transfer->peer);
+		failure.err = FI_ETRUNC;
+		failure.olen = transfer->whole - transfer->length;
+	} else {
+		failure.err = FI_EADDRNOTAVAIL;
+		failure.has_address = true;
+		failure.address = peer_address(endpoint, transfer->peer);
 	}
-	return failure->err == 0;
+	return failure;
 }
 
 static void receive_done(struct operation *operation, const struct transfer *transfer)
 {
+	struct endpoint *endpoint = operation->endpoint;
 	struct line *line = operation_line(operation);
-	struct failure failure = {0};
+	struct failure failure;
 
 	line->entry.buf = operation->buffer;
-	if (receive_tell(operation->endpoint, transfer, line, &failure))
+	if (receive_tell(endpoint, transfer, line)) {
 		operation_complete(operation);
-	else
-		operation_fail(operation, &failure);
+		return;
+	}
+	failure = receive_failure(endpoint, transfer);
+	operation_fail(operation, &failure);
 }
 
 /* FI_MULTI_RECV: one of the messages. */
@@ -285,15 +298,17 @@ void message_part(void *owner, struct transfer *many, const struct transfer *mes
 	struct operation *operation = (struct operation *)(void *)many;
 	struct cq *cq = operation_cq(operation);
 	struct line *line = operation_line(operation);
-	struct failure failure = {0};
-	const bool received = receive_tell(owner, message, line, &failure);
+	const bool received = receive_tell(owner, message, line);
+	struct failure failure;
 
 	line->entry.buf = message->buffer;
 	operation->parts -= !received || operation->completes;
-	if (!received)
+	if (!received) {
+		failure = receive_failure(owner, message);
 		cq_error(cq, &failure);
-	else if (operation->completes)
+	} else if (operation->completes) {
 		cq_tell(cq);
+	}
 	counter_ended(operation_counter(operation), !received);
 }
 
@@ -450,7 +465,7 @@ static ssize_t send_operate(struct endpoint *endpoint, const struct post *post, 
 	const bool inject = post->quiet || post->flags & FI_INJECT;
 	struct operation *operation = inject && memory->length > INJECT_MAX
 					      ? NULL
-					      : operation_begin(endpoint, post, true);
+					      : operation_begin(endpoint, post, FI_SEND);
 
 	if (!operation) {
 		free(memory->vector);
@@ -606,7 +621,7 @@ static ssize_t receive_begin(struct endpoint *endpoint, const struct post *post,
 
 	if (result != 0)
 		return result;
-	operation = operation_begin(endpoint, post, false);
+	operation = operation_begin(endpoint, post, FI_RECV);
 	if (!operation) {
 		free(memory.vector);
 		return -FI_EAGAIN;
@@ -642,7 +657,7 @@ static ssize_t receive_many(
 	if (!wish->many)
 		return -FI_ENOMEM;
 	messages_many(wish->many, wish->room, endpoint->least);
-	operation = operation_begin(endpoint, post, false);
+	operation = operation_begin(endpoint, post, FI_RECV);
 	if (!operation || !cq_promise_many(endpoint->rx.cq, wish->many->most)) {
 		if (operation)
 			operation_drop(operation);

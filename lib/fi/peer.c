@@ -283,15 +283,13 @@ static bool ranks_grow(struct endpoint *endpoint)
 	return true;
 }
 
-int peer_of(struct endpoint *endpoint, fi_addr_t index, bool greet, uint32_t *number)
+/* peer_of() of one that is not known yet, or is to be greeted. */
+static __attribute__((noinline)) int peer_look_up(struct endpoint *endpoint,
+	const struct av_entry *entry, fi_addr_t index, bool greet, uint32_t *number)
 {
-	const struct av_entry *entry = av_at(endpoint->av, index);
-	struct process process;
+	const struct process process = {.nid = entry->address.nid, .pid = entry->address.pid};
 	struct peer *peer;
 
-	if (!entry)
-		return -FI_EINVAL;
-	process = (struct process){.nid = entry->address.nid, .pid = entry->address.pid};
 	if (index >= endpoint->rank_count && !ranks_grow(endpoint))
 		return -FI_ENOMEM;
 	*number = endpoint->ranks[index] - 1;
@@ -310,6 +308,25 @@ int peer_of(struct endpoint *endpoint, fi_addr_t index, bool greet, uint32_t *nu
 	if (greet && peer->state == PEER_NAMED)
 		peer_ask(endpoint, *number);
 	return 0;
+}
+
+int peer_of(struct endpoint *endpoint, fi_addr_t index, bool greet, uint32_t *number)
+{
+	const struct av_entry *entry = av_at(endpoint->av, index);
+	struct peer *peer;
+
+	if (!entry)
+		return -FI_EINVAL;
+	if (index < endpoint->rank_count && endpoint->ranks[index] != 0) {
+		peer = &endpoint->peers[endpoint->ranks[index] - 1];
+		if (peer->wanted && (!greet || peer->state != PEER_NAMED) &&
+			peer_is(peer, (struct process){entry->address.nid, entry->address.pid},
+				entry->address.life)) {
+			*number = (uint32_t)(peer - endpoint->peers);
+			return 0;
+		}
+	}
+	return peer_look_up(endpoint, entry, index, greet, number);
 }
 
 /* --- greetings */

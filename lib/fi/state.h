@@ -561,10 +561,14 @@ static inline bool cq_is_empty(const struct cq *cq)
 
 int counter_open(struct fid_domain *domain, struct fi_cntr_attr *attr, struct fid_cntr **counter,
 	void *context);
-/* An operation has ended. NULL: nobody counts. */
-void counter_ended(struct counter *counter, bool failed);
-/* So many have, well and in errors. */
+/* So many operations have ended, well and in errors. NULL: nobody counts. */
 void counter_grow(struct counter *counter, uint64_t values, uint64_t errors);
+static inline void counter_ended(struct counter *counter, bool failed)
+{
+	if (counter)
+		counter_grow(counter, !failed, failed);
+}
+
 int counter_arm(struct counter *counter); /* fi_trywait() */
 /* A region is bound to a counter: reads of it drive all endpoints that count accesses to regions.
  * Returns false if there are no descriptors or no memory. */
