@@ -13,6 +13,7 @@
 
 #include <base/log.h>
 #include <base/port.h>
+#include <base/remedy.h>
 #include <base/report.h>
 #include <base/settings.h>
 #include <pmd-glue/clients.h>
@@ -58,6 +59,10 @@ static const char help_text[] =
 	"At most 1,024 processes can be connected, and at most 256 of one user. A user also\n"
 	"never has more processes than there are free places for the others. --per-user lowers\n"
 	"the limit of 256. With --group, only root and members of a group can use posternd.\n"
+	"\n"
+	"A user can make posternd hold as many descriptors as the user's limit of open files\n"
+	"(ulimit -Hn) allows. If posternd's limit is no higher, such a user can keep new\n"
+	"processes out. LimitNOFILE of postern-node@.service sets it to 1048576.\n"
 	"\n"
 	"posternd can be ended and started again at any time. Processes connect again, and\n"
 	"retransmit messages in flight.\n"
@@ -320,6 +325,7 @@ int main(int count, char **words)
 
 	output_watch("posternd", EXIT_FAILURE);
 	options_read(count, words, &options);
+	remedy_files_take();
 	setenv("PTL_IFACE_NAME", options.iface, 1); /* settings for interface 0 are this one's */
 	if (settings_load() != 0)
 		return EXIT_FAILURE;

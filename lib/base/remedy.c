@@ -57,3 +57,13 @@ const char *remedy_for_memory(void)
 	return remedy_for(ENOMEM,
 		"end programs that use much memory, or raise the memory limit of this container");
 }
+
+void remedy_files_take(void)
+{
+	struct rlimit files;
+
+	if (getrlimit(RLIMIT_NOFILE, &files) != 0 || files.rlim_cur >= files.rlim_max)
+		return;
+	files.rlim_cur = files.rlim_max;
+	(void)setrlimit(RLIMIT_NOFILE, &files);
+}

@@ -11,5 +11,9 @@
 const char *remedy_for(int error, const char *otherwise) CORE_API(remedy_for);
 /* The same after an allocation has failed. */
 const char *remedy_for_memory(void) CORE_API(remedy_for_memory);
+/* This process may have all descriptors from now on that its hard limit allows: one of a job has a
+ * descriptor for each peer. Programs that use select() need not fear: they get the lowest numbers
+ * as before. */
+void remedy_files_take(void);
 
 #endif

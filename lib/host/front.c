@@ -7,7 +7,6 @@
 #include <host/front.h>
 
 #include <pthread.h>
-#include <sys/resource.h>
 
 #include <base/cancel.h>
 #include <base/log.h>
@@ -75,18 +74,6 @@ static bool library_in_use(void)
 	return in_use;
 }
 
-/* A process of a job has a descriptor for each peer. Programs that use select() need not fear: they
- * get the lowest numbers as before. */
-static void files_raise(void)
-{
-	struct rlimit files;
-
-	if (getrlimit(RLIMIT_NOFILE, &files) != 0 || files.rlim_cur >= files.rlim_max)
-		return;
-	files.rlim_cur = files.rlim_max;
-	(void)setrlimit(RLIMIT_NOFILE, &files);
-}
-
 /* Once per process. */
 static enum answer library_start(const struct front *front)
 {
@@ -101,7 +88,7 @@ static enum answer library_start(const struct front *front)
 	}
 	visitor_start();
 	(void)launcher_find(false); /* L3 */
-	files_raise();
+	remedy_files_take();
 	started = true;
 	return ANSWER_OK;
 }

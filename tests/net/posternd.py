@@ -21,6 +21,7 @@ Exit code 0: passed; 77: skipped, after a line that says why; anything else: fai
 import functools
 import os
 import random
+import resource
 import shutil
 import signal
 import subprocess
@@ -77,9 +78,17 @@ class Daemons(exchange.Veth):
         environment = {name: value for name, value in os.environ.items() if not name.startswith("PTL_")}
         self.daemons[side] = subprocess.Popen(
             super().prefix(side) + [self.posternd, "--iface", self.interface(side)], stdout=subprocess.PIPE, text=True,
-            env=environment | {"PTL_NID": str(self.node(side))}, preexec_fn=exchange.die_with_parent)
+            env=environment | {"PTL_NID": str(self.node(side))}, preexec_fn=self.before)
         if "posternd has" not in self.daemons[side].stdout.readline():
             raise exchange.Failure("posternd does not start")
+        soft, hard = resource.prlimit(self.daemons[side].pid, resource.RLIMIT_NOFILE)
+        if soft < hard:
+            raise exchange.Failure(f"posternd takes {soft} descriptors of {hard}")
+
+    @staticmethod
+    def before():
+        exchange.die_with_parent()
+        resource.setrlimit(resource.RLIMIT_NOFILE, (64, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
 
     def kill(self, side):
         self.daemons[side].kill()
