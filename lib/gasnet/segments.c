@@ -26,9 +26,70 @@
 #include <unistd.h>
 
 #define EVERYTHING 2
+#define GROUP_ROOM 4096u
 #define NONE       "-" /* the name of memory that is not shared */
 
 struct shared segment_shared = {.kind = "gasnet", .file = -1};
+
+/* --- the greatest segment */
+
+/* The path of this process's control group; "": it is not known. begin: what is before it in a line
+ * of /proc/self/cgroup. */
+static void group_path(const char *begin, char path[GROUP_ROOM])
+{
+	const size_t length = strlen(begin);
+	FILE *stream = fopen("/proc/self/cgroup", "re");
+	char line[GROUP_ROOM];
+
+	path[0] = '\0';
+	while (stream && fgets(line, sizeof(line), stream)) {
+		const char *at = strchr(line, ':');
+
+		if (at && strncmp(at, begin, length) == 0)
+			strcpy(path, at + length);
+	}
+	path[strcspn(path, "\n")] = '\0';
+	if (stream)
+		fclose(stream);
+}
+
+/* The least limit of the control group and of all above it. In a container the path is often that
+ * of another name space, and the container's own limit is at the root. */
+static uint64_t group_limit(const char *begin, const char *root, const char *name)
+{
+	char path[GROUP_ROOM], file[GROUP_ROOM + 128], *last;
+	uint64_t limit, least = UINT64_MAX;
+
+	group_path(begin, path);
+	do {
+		FILE *stream;
+
+		snprintf(file, sizeof(file), "%s%s/%s", root, path, name);
+		stream = fopen(file, "re");
+		if (stream && fscanf(stream, "%" SCNu64, &limit) == 1 && limit < least)
+			least = limit;
+		if (stream)
+			fclose(stream);
+		last = strrchr(path, '/');
+		if (last)
+			*last = '\0';
+	} while (last);
+	return least;
+}
+
+static uint64_t least_of(uint64_t one, uint64_t other)
+{
+	return one < other ? one : other;
+}
+
+uint64_t segment_memory(void)
+{
+	const uint64_t all = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
+
+	return least_of(all,
+		least_of(group_limit("::", "/sys/fs/cgroup", "memory.max"),
+			group_limit(":memory:", "/sys/fs/cgroup/memory", "memory.limit_in_bytes")));
+}
 
 /* 0.85 of the host's memory, divided by its ranks, unless GASNET_MAX_SEGSIZE says what each has. */
 static uintptr_t limit_of(uint64_t memory, uint64_t most, uint32_t neighbours)

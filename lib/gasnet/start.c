@@ -135,12 +135,11 @@ static void objects_make(void)
 static bool self_tell(ptl_process_t self)
 {
 	char value[TEXT_ROOM], host[NAME_ROOM] = "";
-	uint64_t memory = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
 
 	(void)gethostname(host, sizeof(host) - 1);
 	host[strcspn(host, " \t\r\n")] = '\0';
 	snprintf(value, sizeof(value), "%u:%u:%" PRIu64 ":%" PRIu64 ":%" PRIu64 ":%s",
-		self.phys.nid, self.phys.pid, memory, gasnet.segment_most,
+		self.phys.nid, self.phys.pid, segment_memory(), gasnet.segment_most,
 		share_reckon(gasnet.queue, gasnet.blocks, gasnet.block_size, gasnet.size), host);
 	return tell("at", value);
 }

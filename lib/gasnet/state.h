@@ -187,6 +187,8 @@ bool start_exchange(const char *configuration);
 uint64_t share_reckon(uint64_t queue, uint64_t blocks, uint64_t size, uint32_t ranks);
 
 /* segments.c */
+/* Bytes that the host or this process's control group has. */
+uint64_t segment_memory(void);
 void segment_limits(uint64_t memory[], uint64_t most[]);
 bool segment_make(uintptr_t size, uintptr_t heap_distance);
 /* Maps the segment of that name, if it is a neighbour's and the system lets this process. */

@@ -57,6 +57,16 @@ static void queries(void)
 	barrier_pass();
 }
 
+/* RANKS_MEMORY says how much memory the control group has. */
+static void limits(void)
+{
+	uint64_t memory = strtoull(gasnet_getenv("RANKS_MEMORY"), NULL, 10);
+
+	CHECK(gasnet_getMaxLocalSegmentSize() ==
+		memory / 100 * 85 / ranks / GASNET_PAGESIZE * GASNET_PAGESIZE);
+	barrier_pass();
+}
+
 static void locks(void)
 {
 	static gasnet_hsl_t fixed = GASNET_HSL_INITIALIZER;
@@ -508,6 +518,7 @@ static const struct {
 	bool leaves;
 } scenarios[] = {
 	{"queries", queries, false},
+	{"limits", limits, false},
 	{"locks", locks, false},
 	{"messages", messages_run, false},
 	{"transfers", transfers_run, false},
