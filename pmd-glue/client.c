@@ -496,8 +496,8 @@ static void refusal_tell(const struct client_port *client, const struct client_a
 			return;
 	}
 	if (!answer || answer->verdict == CLIENT_VERSIONS)
-		log_error("%s: posternd is of another version of Postern: install one version of "
-			  "both",
+		log_error("%s: posternd has another version of Postern than this program: install "
+			  "the same version of both",
 			name);
 	else if (answer->verdict == CLIENT_SPACE)
 		log_info(

@@ -631,7 +631,7 @@ static bool listener_open(struct switch_state *state)
 			0 &&
 		epoll_ctl(state->clients.set, EPOLL_CTL_ADD, state->wakeup, &event) == 0)
 		return true;
-	log_error("%s: %s cannot be listened at: %s: %s", state->options.name, path,
+	log_error("%s: the socket %s cannot be made: %s: %s", state->options.name, path,
 		strerror(errno), remedy_for(errno, "make room for it"));
 	return false;
 }

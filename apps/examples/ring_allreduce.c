@@ -59,7 +59,8 @@ static void *memory(size_t count, size_t bytes)
 
 	if (memory)
 		return memory;
-	fprintf(stderr, "There is no memory for %zu times %zu bytes.\n", count, bytes);
+	fprintf(stderr, "There is no memory for %zu times %zu bytes: give a smaller LENGTH.\n",
+		count, bytes);
 	exit(1);
 }
 

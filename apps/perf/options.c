@@ -379,7 +379,8 @@ static void sides_check(const struct options *options, uint64_t given, bool meas
 	if (options->once && options->mode != MODE_SERVER)
 		complain_usage("--once goes with --server.");
 	if (options->mode == MODE_SERVER && options->trace && !options->once)
-		complain_usage("--trace of a --server needs --once: it is written at the end.");
+		complain_usage("--trace with --server needs --once, because the trace is written "
+			       "at the end: add --once.");
 	for (unsigned i = 0; i < ROWS && options->mode == MODE_SERVER; i++)
 		if (measures || (given >> i & 1 && rows[i].kind == OF_CLIENT))
 			complain_usage(

@@ -183,7 +183,8 @@ static int finish(int id, int flags)
 static void notified_check(const char *call)
 {
 	if (!barrier.notified)
-		fatal("%s: call gasnet_barrier_notify first", call);
+		fatal("%s: this rank has not notified a barrier: call gasnet_barrier_notify first",
+			call);
 }
 
 int gasnet_barrier_wait(int id, int flags)

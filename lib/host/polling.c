@@ -77,9 +77,10 @@ static void one_cpu_warn(void)
 
 	if (poll_mode() != POLLER_INTERRUPT && sched_getaffinity(0, sizeof(set), &set) == 0 &&
 		CPU_COUNT(&set) == 1)
-		log_warning("this process may use one CPU, where its poll thread and its own "
-			    "calls take turns: give it two (mpirun: --map-by slot:pe=2), or set "
-			    "PTL_PROGRESS=both");
+		log_warning(
+			"this process may use only one CPU, which its polling thread and its "
+			"other threads share: give it two CPUs (mpirun: --map-by slot:pe=2), or "
+			"set PTL_PROGRESS=both");
 }
 
 /* A thread with this first engine; NULL: the system has none, or no memory. */

@@ -66,8 +66,8 @@ static enum answer setting_change_of(
 			name);
 	else
 		log_error("%s cannot change while Postern is in use: set it in the environment "
-			  "before; "
-			  "PTL_LOG_LEVEL, PTL_POLL and PTL_FAULT can be changed",
+			  "before the program starts; only PTL_LOG_LEVEL, PTL_POLL and PTL_FAULT "
+			  "can change",
 			name);
 	return ANSWER_FAILED;
 }

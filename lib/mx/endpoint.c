@@ -484,7 +484,9 @@ static void endpoint_linger(struct mx_endpoint *endpoint)
 		log_warning("endpoint %u closes, and %llu sends may not have arrived: %s",
 			endpoint->id, (unsigned long long)flying,
 			linger_is_stopped() ? "a signal ended the wait"
-					    : "their peers took none for PTL_PEER_TIMEOUT");
+					    : "their peers received none for "
+					      "PTL_PEER_TIMEOUT; post their receives "
+					      "before this endpoint closes");
 }
 
 /* X7. */

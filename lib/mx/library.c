@@ -143,8 +143,8 @@ mx_return_t board_raise(
 		return error_raise_closed(function);
 	case MX_BOARD_UNKNOWN:
 		return error_raise(own, code, function,
-			"board %u does not exist, because PTL_IFACE_NAME names %u, from 0; name "
-			"more",
+			"board %u does not exist: PTL_IFACE_NAME names %u boards, numbered from 0; "
+			"add one to PTL_IFACE_NAME",
 			number, boards_count());
 	default:
 		return error_raise(own, code, function,

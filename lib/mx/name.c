@@ -159,9 +159,9 @@ static bool search_read(struct search *search, FILE *file, const char *path)
 
 		if (kind < 0)
 			log_error(
-				"PTL_MX_HOSTS: line %u of %s is \"%.*s\": write a name of %u bytes "
-				"at most, such as alpha or alpha:1, and a node id, such as 7 or "
-				"10.0.0.7; it is left out",
+				"PTL_MX_HOSTS: line %u of %s, \"%.*s\", is invalid and ignored: "
+				"write a name of at most %u bytes, such as alpha or alpha:1, and a "
+				"node id, such as 7 or 10.0.0.7",
 				number, path, (int)strcspn(line, "\r\n"), line, HOSTNAME_BYTES);
 		found = kind > 0 && search_look(search, name, length, nid);
 	}

@@ -231,8 +231,9 @@ static int job_enter(const char *function)
 	cancel_lock_take(&job_lock);
 	if (job_state == JOB_JOINED)
 		return PTL_OK;
-	log_error("%s: this process %s: call postern_job_join() first", function,
-		job_state == JOB_LEFT ? "has left its job" : "has not joined its job");
+	log_error("%s: this process has %s", function,
+		job_state == JOB_LEFT ? "left its job: use the job before postern_job_leave()"
+				      : "not joined its job: call postern_job_join() first");
 	cancel_lock_give(&job_lock);
 	return PTL_FAIL;
 }

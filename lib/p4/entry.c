@@ -435,11 +435,12 @@ static bool append_due(const struct ask_line *line, struct command *append)
 			place.portal,
 			code == PTL_NO_SPACE
 				? "max_entries or max_list_size is reached, or there is no memory"
-				: "the structure is not valid or not there any more, or the Portal "
-				  "is not allocated: keep them until the counter has come so far");
+				: "its structure or its Portal is not valid any more: keep both "
+				  "until the counter has reached the threshold");
 	if (!guard_copy((void *)(uintptr_t)line->words[ASK_HANDLE], &handle, sizeof(handle)))
-		log_warning("PtlTriggeredMEAppend: the place for the handle is not there any more: "
-			    "keep it until the counter has come so far");
+		log_warning(
+			"PtlTriggeredMEAppend: the memory for the handle is not mapped any more: "
+			"keep it until the counter has reached the threshold");
 	return code == PTL_OK;
 }
 
