@@ -8,6 +8,7 @@
 
 #include <postern.h>
 
+#include "../output.h"
 #include "../parse.h"
 #include "console.h"
 #include "grammar.h"
@@ -442,6 +443,5 @@ bool grammar_run(struct cmdline *cmdline, const char *line)
 		text[length] = '\0';
 		complain_line(text);
 	}
-	fflush(stdout);
-	return !console.failed;
+	return output_flush() && !console.failed;
 }

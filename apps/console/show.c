@@ -6,6 +6,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "../output.h"
 #include "console.h"
 #include "show.h"
 #include "table.h"
@@ -123,10 +124,11 @@ void show_watch(const char *topic, uint64_t interval, uint64_t count)
 		else if (n > 0 && !console.json)
 			printf("\n");
 		tell(look, before, now - then);
-		fflush(stdout);
 		json_decref(before);
 		before = look;
 		then = now;
+		if (!output_flush())
+			break;
 	}
 	json_decref(before);
 }

@@ -339,7 +339,7 @@ static void head_print(const struct card *card, double load)
 						    : "");
 	printf("#\n# %-40s %-16s %-21s %5s   lowest and highest round\n", "", "Postern", "other",
 		"ratio");
-	fflush(stdout);
+	(void)output_flush();
 }
 
 /* --- the table --- */
@@ -369,7 +369,7 @@ static void row_print(const struct row *row, struct figures *figures)
 	if (figures->count > 1)
 		printf("   %.3g to %.3g", figures->ratios[0], figures->ratios[figures->count - 1]);
 	putchar('\n');
-	fflush(stdout);
+	(void)output_flush();
 }
 
 int card_print(const struct options *options)

@@ -359,7 +359,7 @@ static bool run_server(const struct options *options)
 	else
 		printf("Serving at %s; measure with: postern-perf --peer %s\n",
 			process_text(endpoint.id).text, process_text(endpoint.id).text);
-	fflush(stdout);
+	(void)output_flush();
 	server = server_open(&endpoint, options->window, options->library, ranks_joined());
 	well = server_run(server, options->once);
 	server_close(server);

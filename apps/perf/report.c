@@ -7,6 +7,7 @@
 
 #include <postern.h>
 
+#include "../output.h"
 #include "../parse.h"
 #include "effort.h"
 #include "records.h"
@@ -46,7 +47,7 @@ void report_begin(struct report *report, const struct machine *machine, ptl_proc
 		csv_machine(machine, self, peer);
 	else
 		table_machine(machine, self, peer);
-	fflush(stdout);
+	(void)output_flush();
 }
 
 static void progress_clear(const struct report *report)
@@ -63,7 +64,7 @@ void report_expect(struct report *report, const struct trial *trial)
 	if (other && report->format == FORMAT_TABLE) {
 		progress_clear(report);
 		table_begin(&report->columns, trial);
-		fflush(stdout);
+		(void)output_flush();
 	}
 	report->trial = *trial;
 	report->step++;
@@ -113,7 +114,7 @@ void report_result(struct report *report, const struct result *result, const str
 	else
 		table_row(&report->columns, result, bare);
 	report->results++;
-	fflush(stdout);
+	(void)output_flush();
 }
 
 void report_results_end(struct report *report)
@@ -126,7 +127,7 @@ void report_end(struct report *report)
 {
 	if (report->format == FORMAT_JSON)
 		printf("\n}\n");
-	fflush(stdout);
+	(void)output_flush();
 	plot_close(&report->plot);
 }
 

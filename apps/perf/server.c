@@ -12,6 +12,7 @@
 
 #include <postern.h>
 
+#include "../output.h"
 #include "../parse.h"
 #include "complain.h"
 #include "options.h"
@@ -51,7 +52,7 @@ static void server_tell(const struct server *server, const char *format, ...)
 	va_start(arguments, format);
 	vprintf(format, arguments);
 	va_end(arguments);
-	fflush(stdout);
+	(void)output_flush();
 }
 
 static void measure_end(struct server *server)

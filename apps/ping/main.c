@@ -220,8 +220,8 @@ static void ask(struct run *run)
 	} else {
 		silence_take(run, &ping);
 	}
-	if (talks(&run->options))
-		fflush(stdout);
+	if (talks(&run->options) && !output_flush())
+		interrupted = 1; /* nobody sees the answers */
 }
 
 static bool over(const struct run *run)

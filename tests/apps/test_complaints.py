@@ -131,11 +131,22 @@ class Complaints(programs.Case):
     def test_results_that_cannot_be_written_are_told(self):
         for name, words, code in (("info", "--json", 1), ("info", "doctor --root /nowhere", 1), ("info", "--version", 1),
                                   ("perf", "--json --iterations 10 --sizes 8 latency", 1), ("perf", "--help", 1),
-                                  ("ping", "--count 1 --pid 7 1:7", 2), ("console", "--help", 1),
+                                  ("ping", "--count 1 --pid 7 1:7", 2), ("ping", "--interval 10ms --pid 7 1:7", 2), ("console", "--help", 1),
                                   ("top", "--once --interval 0.1", 1)):
             program = programs.program(f"postern-{name}")
             self.expect(self.shell(f"{program} {words} > /dev/full"), code, f"postern-{name}: standard output")
             self.expect(self.shell(f"{program} {words} >&-"), code, f"postern-{name}: standard output")
+
+    def test_a_server_says_at_once_that_its_line_is_lost(self):
+        with open("/dev/full", "w", encoding="ascii") as full:
+            server = subprocess.Popen([programs.program("postern-perf"), "--server"], stdout=full, stderr=subprocess.PIPE, text=True,
+                                      env=programs.environment(**self.node()))
+        self.addCleanup(self.end, server)
+        self.assertIn("standard output cannot be written to: No space left on device", server.stderr.readline())
+
+    def test_a_script_ends_when_its_output_cannot_be_written(self):
+        done = self.shell(f"echo 'show ni\nwatch stats 10s 1000' | {programs.program('postern-console')} > /dev/full")
+        self.expect(done, 1, "postern-console: standard output cannot be written to: No space left on device")
 
     def test_a_closed_output_is_no_other_file(self):
         plot = os.path.join(self.directory, "plot.svg")
