@@ -211,6 +211,7 @@ void client_end(struct clients *clients, struct client *client)
 	socket_close(clients, client->connection.uid, client->connection.socket);
 	munmap((void *)(uintptr_t)client->connection.word, shared_page_bytes());
 	pair_close(client->pair);
+	disposal_close(client->connection.uid, &client->memory, 1);
 	free(client);
 	clients->count--;
 }
@@ -409,6 +410,8 @@ static enum client_verdict client_enter(
 		free(client);
 		return verdict;
 	}
+	close(parcel->fds[0]); /* it is mapped */
+	client->memory = parcel->fds[1];
 	client->user = user;
 	client->at = user->count;
 	user->clients[user->count++] = client;
@@ -453,10 +456,8 @@ static enum newcomer newcomer_hear(struct clients *clients, int socket)
 		return NEWCOMER_WAITS;
 	if (heard == HEARD_MESSAGE)
 		verdict = client_enter(clients, socket, &parcel, &who);
-	if (verdict == CLIENT_WELCOME) {
-		parcel_close(&parcel); /* it is mapped */
+	if (verdict == CLIENT_WELCOME)
 		return NEWCOMER_IN;
-	}
 	disposal_close(who.uid, parcel.fds, parcel.count);
 	if (clients->refused[verdict]++ == 0)
 		log_info("%s: a process of user %u is refused, reason %u", clients->options->name,

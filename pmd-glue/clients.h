@@ -15,9 +15,10 @@
  *     switch_options says, at most: so whoever comes first leaves places for the users who come
  *     later.
  *
- * C4. The switch waits for nobody's descriptors to be closed (disposal.h). A process that sends
- *     some with a wake-up is dropped. While too many of a user's wait to be closed, his newcomers
- *     are not heard; those of all other users are.
+ * C4. The switch waits for nobody's descriptors to be closed, nor for the memory of a process that
+ *     has ended to be freed (disposal.h). A process that sends descriptors with a wake-up is
+ *     dropped. While too many of a user's wait to be closed, his newcomers are not heard; those of
+ *     all other users are.
  */
 #ifndef PMD_GLUE_CLIENTS_H
 #define PMD_GLUE_CLIENTS_H
@@ -46,6 +47,7 @@ struct user;
 struct client {
 	struct rendezvous_connection connection; /* who it is, and for wake-ups */
 	struct pair *pair;
+	int memory; /* the pair's file, so that a thread of disposal.h frees it (C4) */
 	struct user *user;
 	struct client *next; /* in its bucket */
 	unsigned at;         /* in its user's list */

@@ -383,12 +383,23 @@ static void strange_call(unsigned count)
 static void switch_run__closes_later_while_no_thread_can_be_made(void **state)
 {
 	const unsigned before = (rig_begin(), descriptors_count());
+	struct rogue rogue;
 
 	(void)state;
 	no_threads = true;
 	strange_call(0);
 	strange_call(0);
 	descriptors_await(before + 2);
+	no_threads = false;
+	strange_call(0);
+	descriptors_await(before);
+	no_threads = true;
+	rogue = rogue_make(SHARED_SEALS, pair_bytes());
+	assert_int_equal(rogue_hello(&rogue, 5), CLIENT_WELCOME);
+	rogue_end(&rogue, pair_bytes());
+	rig_look_until(no_process);
+	strange_call(0);
+	descriptors_await(before + 1); /* a thread frees its memory */
 	no_threads = false;
 	strange_call(0);
 	descriptors_await(before);
