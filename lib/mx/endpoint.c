@@ -104,7 +104,8 @@ void endpoint_progress(struct mx_endpoint *endpoint)
 		return;
 	(void)messages_progress(endpoint->messages);
 	sessions_progress(endpoint);
-	requests_progress(endpoint);
+	if (endpoint->timed != 0)
+		requests_progress(endpoint);
 	if (endpoint->unexpected)
 		handler_progress(endpoint);
 }

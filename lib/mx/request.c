@@ -11,7 +11,7 @@
 
 #define AGAIN   (10 * MILLISECOND) /* at least, between looks at a deadline that has come */
 #define LOOKS   256                /* at them, of a call; the next one goes on */
-#define LIFE_AT 12 /* of generations: each life of an endpoint begins with other ones */
+#define LIFE_AT 12 /* in generations: each life of an endpoint begins with other ones */
 
 struct request *request_slot_make(struct mx_endpoint *endpoint)
 {
@@ -34,10 +34,11 @@ struct request *request_slot_make(struct mx_endpoint *endpoint)
 		if (!request)
 			return NULL;
 	}
-	request->index = kept_take(&endpoint->requests);
-	assert(request->index == endpoint->request_count);
+	request->handle =
+		(uint64_t)atomic_load(&endpoint->generation) << (REQUEST_GENERATION_AT + LIFE_AT) |
+		(uint64_t)endpoint->slot << REQUEST_SLOT_AT | kept_take(&endpoint->requests);
+	assert(request_index(request) == endpoint->request_count);
 	endpoint->request_count++;
-	request->generation = atomic_load(&endpoint->generation) << LIFE_AT;
 	return request;
 }
 
@@ -69,7 +70,7 @@ static void ended_enter(struct mx_endpoint *endpoint)
 		const struct match_key key = {.bits = request->status.match_info};
 
 		link_remove(&request->link);
-		kept_add(&endpoint->requests, &endpoint->searched, request->index, &key);
+		kept_add(&endpoint->requests, &endpoint->searched, request_index(request), &key);
 		request->searched = true;
 	}
 }
@@ -121,12 +122,9 @@ void requests_progress(struct mx_endpoint *endpoint)
 	struct wheel *timers = endpoint->timers;
 	bool resumes = !list_empty(&timers->running);
 	unsigned looks = LOOKS;
+	const uint64_t now = endpoint_now();
 	struct timer *timer;
-	uint64_t now;
 
-	if (endpoint->timed == 0)
-		return;
-	now = endpoint_now();
 	if (!resumes && !wheel_is_due(timers, now))
 		return;
 	if (!resumes)
@@ -508,7 +506,7 @@ mx_return_t mx_buffered(
 mx_return_t mx_context(mx_request_t *request, void **context)
 {
 	const struct mx_endpoint *endpoint =
-		request ? endpoint_at((unsigned)((uintptr_t)*request >> REQUEST_SLOT_AT)) : NULL;
+		request ? endpoint_at((uint8_t)((uintptr_t)*request >> REQUEST_SLOT_AT)) : NULL;
 	const struct request *found = endpoint ? request_of(endpoint, request) : NULL;
 
 	if (!found)

@@ -23,7 +23,7 @@
  * X4. A request that has ended is in a list in the order of ends until it is given back: in
  *     `searched`, or behind all of those in `ended`, a plain list, which costs little. A search
  *     moves those in `ended` to `searched` first. That is a list of match/kept.h, so a search does
- *     not grow with the requests that it is not about; a request's slot in the table is its index.
+ *     not grow with the requests that it is not about; a request's slot in the table is its number.
  *     A request that was forgotten is in neither.
  * X5. A thread blocks until the endpoint's `changes` is not what it was under the lock. Whoever
  *     ends a request, or wakes, changes it before it wakes the others.
@@ -90,13 +90,12 @@ struct request {
 	uint8_t kind; /* enum request_kind */
 	bool done;
 	bool forgotten;
-	bool owned;          /* by a call that waits for it: it comes into no list */
-	bool searched;       /* it is in the list of that name: X4 */
-	bool refused;        /* REQUEST_CONNECT: the peer is not ready */
-	bool denied;         /* the same: the peer is another user's */
-	uint32_t index;      /* of all of the endpoint's */
-	uint32_t generation; /* of the slot: a handle that is stale has another one */
-	mx_status_t status;  /* when it is done; its match_info is what test_any() goes by */
+	bool owned;         /* by a call that waits for it: it comes into no list */
+	bool searched;      /* it is in the list of that name: X4 */
+	bool refused;       /* REQUEST_CONNECT: the peer is not ready */
+	bool denied;        /* the same: the peer is another user's */
+	uint64_t handle;    /* what a program knows it by: REQUEST_SLOT_AT */
+	mx_status_t status; /* when it is done; its match_info is what test_any() goes by */
 	struct map_vector *vector;
 	struct link link;     /* of ended, X4; a REQUEST_CONNECT that is pending: of connects */
 	struct timer timer;   /* X6 */
@@ -121,10 +120,11 @@ struct kept_greeting {
 #define REQUEST_BATCHES            20u /* each is twice as long as the one before: 268 million */
 #define REQUEST_BATCH_BITS         8   /* of the number of requests in the first batch */
 #define REQUEST_BATCH_BYTES(batch) (sizeof(struct request) << (REQUEST_BATCH_BITS + (batch)))
-/* A handle's bits. */
-#define REQUEST_SLOT_AT       56
-#define REQUEST_GENERATION_AT 32
-#define REQUEST_GENERATIONS   0xffffffu
+/* A handle has, from its lowest bit on: the number of the request among all of the endpoint's, the
+ * endpoint's slot, which is never 0, and a generation: a handle that is stale has another one. */
+#define REQUEST_SLOT_AT       32
+#define REQUEST_GENERATION_AT 40
+static_assert(ENDPOINTS_MAX < 1 << (REQUEST_GENERATION_AT - REQUEST_SLOT_AT), "a slot has room");
 static_assert(sizeof(mx_request_t) == sizeof(uint64_t), "a handle has room for all of them");
 
 struct mx_endpoint {
@@ -325,17 +325,17 @@ extern const char no_request[]; /* then */
 /* A request that a call works for. While the lock is let go another thread may complete it. */
 struct held {
 	const struct request *request;
-	uint32_t generation;
+	uint64_t handle;
 };
 
 static inline struct held request_hold(const struct request *request)
 {
-	return (struct held){request, request->generation};
+	return (struct held){request, request->handle};
 }
 
 static inline bool held_is_gone(const struct held *held)
 {
-	return held->request->generation != held->generation;
+	return held->request->handle != held->handle;
 }
 
 /* --- requests, of which each message has two */
@@ -344,6 +344,11 @@ static inline void request_limit(struct request *request, uint64_t time)
 {
 	if (time != 0 || timer_set(&request->timer))
 		request_time(request, time);
+}
+
+static inline uint32_t request_index(const struct request *request)
+{
+	return (uint32_t)request->handle;
 }
 
 /* NULL: no memory. */
@@ -375,7 +380,7 @@ static inline void request_give(struct request *request)
 	if (link_listed(&request->link))
 		link_remove(&request->link);
 	if (request->searched) {
-		kept_remove(&endpoint->requests, &endpoint->searched, request->index);
+		kept_remove(&endpoint->requests, &endpoint->searched, request_index(request));
 		request->searched = false;
 	}
 	if (request->vector) {
@@ -383,7 +388,7 @@ static inline void request_give(struct request *request)
 		request->vector = NULL;
 	}
 	request->kind = REQUEST_FREE;
-	request->generation++;
+	request->handle += UINT64_C(1) << REQUEST_GENERATION_AT;
 	request->next = endpoint->free;
 	endpoint->free = request;
 }
@@ -400,15 +405,9 @@ static inline struct request *request_at(const struct mx_endpoint *endpoint, uin
 	return &endpoint->batches[batch][number & ~(UINT64_C(1) << last)];
 }
 
-/* What a program knows a request by: a number that is never NULL, whose bits are checked. */
 static inline mx_request_t request_handle(const struct request *request)
 {
-	uint64_t bits = (uint64_t)request->endpoint->slot << REQUEST_SLOT_AT |
-			(uint64_t)(request->generation & REQUEST_GENERATIONS)
-				<< REQUEST_GENERATION_AT |
-			request->index;
-
-	return (mx_request_t)(uintptr_t)bits;
+	return (mx_request_t)(uintptr_t)request->handle;
 }
 
 /* The request of a handle; NULL: it is none of this endpoint's that is pending. */
@@ -416,15 +415,9 @@ static inline struct request *request_of(
 	const struct mx_endpoint *endpoint, const mx_request_t *handle)
 {
 	uint64_t bits = handle ? (uintptr_t)*handle : 0;
-	struct request *request;
+	struct request *request = request_at(endpoint, (uint32_t)bits);
 
-	if (bits >> REQUEST_SLOT_AT != endpoint->slot)
-		return NULL;
-	request = request_at(endpoint, (uint32_t)bits);
-	if (!request || request->kind == REQUEST_FREE ||
-		((request->generation ^ bits >> REQUEST_GENERATION_AT) & REQUEST_GENERATIONS) != 0)
-		return NULL;
-	return request;
+	return request && request->handle == bits && request->kind != REQUEST_FREE ? request : NULL;
 }
 
 #endif
