@@ -253,20 +253,19 @@ static inline __attribute__((always_inline)) bool needs_answer(
 /* M12 */
 static void letter_start(struct messages *messages, struct peer *to, const struct send_wish *wish)
 {
-	const struct command letter = {.kind = COMMAND_LETTER,
-		.length = (uint32_t)wish_length(wish),
-		.letter = {
-			.dispatch = (uintptr_t)&to->dispatch,
-			.to = process_of_peer(messages, to->tell.peer),
-			.portal = class_portal(wish->class),
-			.cookie = to->self,
-			.match_bits = wish->bits,
-			.value = wish->marked ? VALUE_MARKED : 0,
-			.offset = wish->marked ? wish->data : 0,
-		}};
 	const void *data = wish->buffer;
 	char gathered[COPIED_MAX];
+	struct command letter; /* whose other members mean nothing */
 
+	letter.kind = COMMAND_LETTER;
+	letter.length = (uint32_t)wish_length(wish);
+	letter.letter.dispatch = (uintptr_t)&to->dispatch;
+	letter.letter.to = process_of_peer(messages, to->tell.peer);
+	letter.letter.portal = class_portal(wish->class);
+	letter.letter.cookie = to->self;
+	letter.letter.match_bits = wish->bits;
+	letter.letter.value = wish->marked ? VALUE_MARKED : 0;
+	letter.letter.offset = wish->marked ? wish->data : 0;
 	if (wish->vector) {
 		map_vector_copy_out(wish->vector, 0, gathered, letter.length);
 		data = gathered;
