@@ -19,6 +19,7 @@
  */
 #include "job.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -84,6 +85,9 @@ void job_tell(const char *format, ...)
 	va_start(arguments, format);
 	vsnprintf(text, sizeof(text), format, arguments);
 	va_end(arguments);
+	for (char *at = text; *at; at++)
+		if (iscntrl((unsigned char)*at)) /* of a rank's line: a terminal would obey it */
+			*at = '?';
 	fprintf(stderr, "postern-run: %s\n", text);
 }
 
@@ -524,6 +528,20 @@ static void files_raise(void)
 	(void)setrlimit(RLIMIT_NOFILE, &all);
 }
 
+static const char *start_remedy(int reason)
+{
+	switch (reason) {
+	case EAGAIN:
+		return "end some processes, or raise the limit of processes (ulimit -u)";
+	case ENOENT:
+		return "check its path, and that of its interpreter";
+	case EACCES:
+		return "make it executable by chmod +x";
+	default:
+		return remedy_for(reason, "start it without postern-run to see more");
+	}
+}
+
 static void ranks_start(const struct job_options *options)
 {
 	files_raise();
@@ -540,9 +558,8 @@ static void ranks_start(const struct job_options *options)
 
 		if (reason == 0)
 			continue;
-		job_tell("rank %u: %s cannot be started: %s%s%s", n, options->words[0],
-			strerror(reason), reason == EMFILE ? ": " : "",
-			reason == EMFILE ? remedy_for(reason, "") : "");
+		job_tell("rank %u: %s cannot be started: %s: %s", n, options->words[0],
+			strerror(reason), start_remedy(reason));
 		job_end(reason == ENOENT ? EXIT_MISSING : EXIT_REFUSED, SIGTERM);
 		return;
 	}

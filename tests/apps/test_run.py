@@ -169,7 +169,7 @@ print("|".join(answers) + "\\n", end="", flush=True) # in one write, so that no 
         for progress, told in (("core", True), ("both", False), ("inline", False)):
             done = self.expect_success(programs.run("postern-run", "-n", "2", "taskset", "-c", cpu, RING, "10", XDG_RUNTIME_DIR=self.directory,
                                                     PTL_PROGRESS=progress))
-            self.assertEqual("this process may use one CPU" in done.stderr, told, done.stderr)
+            self.assertEqual("this process may use only one CPU" in done.stderr, told, done.stderr)
 
     # --- failures
 
@@ -189,9 +189,21 @@ print("|".join(answers) + "\\n", end="", flush=True) # in one write, so that no 
 
     def test_a_program_that_cannot_be_started_is_told_once(self):
         done = self.job(3, "nonesuch")
-        self.expect_end(done, 127, "nonesuch cannot be started: No such file")
+        self.expect_end(done, 127, "nonesuch cannot be started: No such file or directory: check its path")
         self.assertEqual(done.stderr.count("\n"), 1)
-        self.expect_end(self.job(3, "/etc/passwd"), 126, "/etc/passwd cannot be started: Permission denied")
+        self.expect_end(self.job(3, "/etc/passwd"), 126, "/etc/passwd cannot be started: Permission denied: make it executable")
+
+    def test_too_few_processes_are_told(self):
+        if os.getuid() != 0:
+            self.skipTest("only root may become a user who has no processes")
+        os.chown(self.directory, programs.OTHER_USER, -1)
+        try:
+            done = subprocess.run([programs.program("postern-run"), "-n", "3", "sleep", "1000"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                                  timeout=programs.TIMEOUT, check=False, user=programs.OTHER_USER, env=programs.environment(XDG_RUNTIME_DIR=self.directory),
+                                  preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NPROC, (2, 2)))
+        except PermissionError:
+            self.skipTest("the build is where only root may look")
+        self.expect_end(done, 126, "sleep cannot be started: Resource temporarily unavailable: end some processes", "ulimit -u")
 
     def test_files_are_enough_for_all_ranks_and_each_has_the_limit_of_before(self):
         """With -l this process has three descriptors for each rank."""
@@ -229,6 +241,7 @@ signal.pause()
                                  ("cmd=abort exitcode=0", 0, "rank 1 has ended the job with exit code 0"),
                                  ("cmd=abort exitcode=99999", 1, "exit code 1"),
                                  ("cmd=nonsense", 1, 'rank 1 asked by PMI "cmd=nonsense", which has no answer here'),
+                                 ("cmd=\x1b[31mred\a", 1, 'rank 1 asked by PMI "cmd=?[31mred?", which has no answer here'),
                                  ("", 1, "which has no answer here"), ("cmd=put key=a", 1, "cmd=put key=a"),
                                  ("cmd=get kvsname=job", 1, "cmd=get"), (f"cmd=put key={'k' * 64} value=1", 1, "cmd=put"),
                                  (f"cmd=put key=k value={'v' * 1024}", 1, "cmd=put")):
