@@ -874,6 +874,9 @@ enum answer messages_open(const struct messages_options *options, struct message
 	messages->selves = messages->shares + options->count;
 	if (messages->options.classes == 0)
 		messages->options.classes = 1;
+	if (!options->late)
+		messages->letters_below =
+			1 + (options->eager < COPIED_MAX ? options->eager : COPIED_MAX);
 	messages->told = ITEM_TOLD;
 	messages->greeted = ITEM_GREETED;
 	messages->user_word.kind = ITEM_TELL;

@@ -243,11 +243,8 @@ static bool letters_have_place(const struct messages *messages, const struct pee
 static inline __attribute__((always_inline)) bool needs_answer(
 	const struct messages *messages, const struct peer *to, const struct send_wish *wish)
 {
-	const uint64_t length = wish_length(wish);
-
-	return wish->synchronous || wish->late || messages->options.late || length > COPIED_MAX ||
-	       length > messages->options.eager || credit_is_short(to) ||
-	       !letters_have_place(messages, to) || trace_wanted();
+	return wish->synchronous || wish->late || wish_length(wish) >= messages->letters_below ||
+	       credit_is_short(to) || !letters_have_place(messages, to) || trace_wanted();
 }
 
 /* M12 */
@@ -287,8 +284,8 @@ bool messages_inject(struct messages *messages, uint32_t peer, const struct send
 	struct peer *to = &messages->peers[peer];
 	bool spent;
 
-	if (to->failed || to->blocked || !to->joined || !flight_has_place(messages, to) ||
-		needs_answer(messages, to, wish) || !messages_visit(messages))
+	if (to->failed || to->blocked || !to->joined || needs_answer(messages, to, wish) ||
+		!messages_visit(messages))
 		return false;
 	spent = credit_spend(&to->credit);
 	if (spent) {

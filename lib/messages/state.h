@@ -154,10 +154,11 @@ struct messages {
 	uint64_t share; /* M5: the least */
 	uint32_t posted;
 	uint32_t flying;
-	bool waits_post;  /* a receive's command may wait in the ring */
-	uint64_t arrived; /* messages, when messages_progress() looked last */
-	uint64_t told_of; /* of them, whose events were here, or that receives have taken */
-	uint64_t letters; /* M12: so many were sent, */
+	bool waits_post;        /* a receive's command may wait in the ring */
+	uint64_t arrived;       /* messages, when messages_progress() looked last */
+	uint64_t told_of;       /* of them, whose events were here, or that receives have taken */
+	uint64_t letters_below; /* M12: messages of so many bytes and more want an answer */
+	uint64_t letters;       /* so many were sent, */
 	_Atomic uint64_t letters_ended; /* and so many have ended */
 	uint64_t pending;               /* slots in use, and longer sends that have begun or wait */
 	uint32_t names;                 /* of longer sends */
