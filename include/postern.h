@@ -243,10 +243,11 @@ struct postern_ping {
 	 * gateway's */
 	uint8_t address[6];
 	/* The rest is valid with POSTERN_PING_ANSWERED. */
-	/* 1: residence and network are exact: both poll cores polled so often that a frame waited
-	 * for less than 20 us. That wait counts as network, and so does a wait behind other frames
-	 * that came at the same time. 0: a poll core slept or was busy, so the wait of a frame is
-	 * unknown: residence is an upper bound, and network is between this value and round_trip */
+	/* 1: residence and network are exact: both polling threads polled so often that a frame
+	 * waited for less than 20 us. Network includes this wait, and a wait behind other frames
+	 * that came at the same time. 0: a polling thread slept or was busy, so it is unknown how
+	 * long a frame waited: residence is an upper bound, and the exact network time is between
+	 * network and round_trip */
 	uint16_t exact;
 	uint32_t answer_size; /* if less than requested: the target's frames are smaller */
 	uint32_t target_mtu;  /* size of the largest frame that the target itself can send */
@@ -254,9 +255,9 @@ struct postern_ping {
 	uint32_t incarnation;
 	/* from handing the question to the port until the port delivered the answer */
 	uint64_t round_trip;
-	/* part of it: from the target's receipt of the question until the target's answer */
+	/* part of round_trip: from the target's receipt of the question until its answer */
 	uint64_t residence;
-	/* part of it: the rest, without the answer's wait to be received here */
+	/* the rest of round_trip, less the time for which the answer waited to be received here */
 	uint64_t network;
 };
 
@@ -388,7 +389,7 @@ PTL_API int postern_job_given(
  *   code  the exit code of this process, and of the job if the launcher passes it on, as
  *         postern-run, mpiexec.hydra and mpirun do. Only the low byte is used; if that is 0 and
  *         code is not, it becomes 1
- * Any thread may call this, also while another one is in a call of this section. The call does not
+ * Any thread may call this, also while another thread is in a function for jobs. The call does not
  * return. */
 PTL_API void postern_job_abort(int code);
 

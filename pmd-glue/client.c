@@ -304,9 +304,9 @@ static void client_port_answered(struct client_port *client, const struct parcel
 		return;
 	}
 	if (!client->told)
-		log_warning("%s: posternd was started again and does not let this process in as "
-			    "%u:%u (%s), so nothing leaves the machine: start it as before, or "
-			    "start this program again",
+		log_warning("%s: posternd was started again, and refuses this process as %u:%u "
+			    "(%s), so its frames do not leave the machine: start posternd as "
+			    "before, or start this program again",
 			client->port.name, client->port.nid, client->pid,
 			!answer                             ? "it speaks otherwise"
 			: answer->verdict == CLIENT_PID     ? "its process id is in use"
@@ -534,8 +534,8 @@ static bool answer_fits(
 			  "same",
 			name, (unsigned long long)vlan, answer->vlan);
 	else if (answer->frame_size < FRAME_MIN || answer->frame_size > FRAME_MAX)
-		log_error("%s: posternd has frames of %u bytes, which is impossible: install one "
-			  "version of both",
+		log_error("%s: posternd has frames of %u bytes, which is impossible: install "
+			  "the same version of posternd and of this program",
 			name, answer->frame_size);
 	else
 		return true;
@@ -629,11 +629,11 @@ static bool call_tell(const struct client_port *client, int error)
 			  "chmod go-w its directory",
 			name, client->address.sun_path);
 	else if (error == EAGAIN)
-		log_error("%s: posternd is stopped, or too many processes call it: start this "
-			  "program again, and see /posternd/counters for who is refused",
+		log_error("%s: posternd is stopped, or too many processes connect to it: start "
+			  "this program again; /posternd/counters shows which users are refused",
 			name);
 	else
-		log_error("%s: posternd cannot be called: %s: %s", name, strerror(error),
+		log_error("%s: the connection to posternd failed: %s: %s", name, strerror(error),
 			remedy_for(error, "raise the limit of file sizes (ulimit -f), or end "
 					  "programs that use much memory"));
 	return true;

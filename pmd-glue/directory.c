@@ -230,9 +230,9 @@ static void displaced_warn(const struct directory *directory)
 		return;
 	warned = true;
 	(void)environment_runtime(given, sizeof(given));
-	log_warning(
-		"XDG_RUNTIME_DIR=%.200s is no directory of user %u, so this process meets others "
-		"in %.200s: set it as the other processes have it, or unset it for all",
+	log_warning("XDG_RUNTIME_DIR=%.200s is not a directory of user %u, so this "
+		    "process uses %.200s: set XDG_RUNTIME_DIR to the same directory in "
+		    "all processes, or unset it in all",
 		given, directory->uid, directory->path);
 }
 

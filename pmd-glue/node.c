@@ -454,9 +454,9 @@ static __rte_noinline void peer_leave(struct node *node, unsigned at)
 
 	if (peer->connection) {
 		if (node->broken++ == 0)
-			log_warning("%s: process id %u of uid %u has broken the rules of the "
-				    "memory that it shares with this one, which drops it: restart "
-				    "it",
+			log_warning("%s: process id %u of uid %u has written invalid data into the "
+				    "memory that it shares with this process, and is cut off: "
+				    "restart it",
 				node->port.name, peer->pid, (unsigned)peer->connection->uid);
 		node->counters.errors++;
 		peer_end(node, peer);

@@ -347,7 +347,7 @@ static void refused_count(struct packet *packet, uint32_t length)
 		packet->refused <= FRAME_MIN)
 		return;
 	packet->refusals_told = true;
-	log_warning("%s: the kernel does not send frames of %" PRIu32
+	log_warning("%s: the kernel refuses frames of %" PRIu32
 		    " bytes, they are thrown away: its other end "
 		    "seems to take smaller ones only; give both ends the same MTU by ip link set "
 		    "%s mtu N, or set PTL_MTU",
@@ -718,9 +718,9 @@ static void packet_select(struct port *port, const struct port_selection *wanted
 	program_select(&program, port->address, wanted);
 	filter = (struct sock_fprog){(unsigned short)program.count, program.code};
 	if (setsockopt(packet->socket, SOL_SOCKET, SO_ATTACH_FILTER, &filter, sizeof(filter)) != 0)
-		log_warning("%s: the kernel takes no filter (%s), so this process looks at all "
-			    "frames there: "
-			    "see sysctl net.core.optmem_max",
+		log_warning("%s: the kernel accepts no filter (%s), so this process receives all "
+			    "frames of the interface, which is slow: raise sysctl "
+			    "net.core.optmem_max",
 			packet->interface, strerror(errno));
 	else
 		(void)setsockopt(packet->socket, SOL_SOCKET, SO_LOCK_FILTER, &on, sizeof(on));

@@ -69,7 +69,7 @@ static struct port *port_open_usual(unsigned interface, uint32_t mtu, uint32_t p
 	port = node_open("", mtu, interface, pid, true);
 	if (port || node_lack()[0] == '\0')
 		return port;
-	log_warning("this process reaches itself only, for want of a node: %s", node_lack());
+	log_warning("no node can be used, so this process reaches itself only: %s", node_lack());
 	return loop_open(NULL, mtu);
 }
 

@@ -804,7 +804,7 @@ static bool listener_open(struct rendezvous *rendezvous)
 		listen(rendezvous->listener, BACKLOG) == 0 &&
 		epoll_ctl(rendezvous->set, EPOLL_CTL_ADD, rendezvous->listener, &event) == 0)
 		return true;
-	log_error("node: %s/%u cannot be listened at: %s: %s", rendezvous->directory.path,
+	log_error("node: the socket %s/%u cannot be made: %s: %s", rendezvous->directory.path,
 		rendezvous->directory.pid, strerror(errno),
 		remedy_for(errno, "make room in that directory"));
 	return false;

@@ -209,8 +209,8 @@ static void loss_tell(struct udp *udp, const union udp_name *to, int error)
 	if (error == ENETUNREACH || error == EHOSTUNREACH || error == ENETDOWN)
 		way_tell(udp, to, error);
 	else if (error == EPERM && !told(&udp->firewall_told))
-		log_warning("%s: this host lets no datagrams to %s out: its firewall must let UDP "
-			    "ports %s pass, in both directions",
+		log_warning("%s: a firewall of this host blocks datagrams to %s: let UDP ports "
+			    "%s pass in both directions",
 			udp->port.name, text, setting_text(SETTING_UDP_PORTS));
 	else if (error != EPERM && !told(&udp->loss_told))
 		log_warning("%s: the kernel loses frames for %s: %s", udp->port.name, text,

@@ -281,11 +281,13 @@ static void cpus_choose(struct card *card, const struct options *options)
 	for (unsigned i = 0; i < options->core_count; i++) {
 		card->cpus[i] = options->cores[i];
 		if (card->cpus[i] >= CPU_SETSIZE || !CPU_ISSET(card->cpus[i], &set))
-			complain_usage(
-				"--cores %u: this process may not use that CPU.", card->cpus[i]);
+			complain_usage("--cores %u: this process may not use that CPU; taskset -p "
+				       "$$ shows those that it may use.",
+				card->cpus[i]);
 	}
 	if (card->allowed < 2 || card->cpus[0] == card->cpus[1])
-		complain("the card needs two CPUs, one for each process, and there is only one.");
+		complain("--card needs two CPUs, one for each process, and this process may "
+			 "use only one; taskset -p $$ shows which.");
 }
 
 /* Settings of the user would make the figures those of another machine. */

@@ -232,7 +232,7 @@ static void wait_heard(struct client *client, struct peer *peer, enum control_ki
 				library_name(client->options->library));
 		if (peer->heard == CONTROL_REFUSED)
 			complain("the server at %s has no room for a match list of %u entries; "
-				 "PTL_LIST_MAX limits it.",
+				 "set a larger PTL_LIST_MAX there.",
 				process_text(peer->stream.peer).text, client->trial.shape.depth);
 		turn(client);
 	}
@@ -451,7 +451,8 @@ static void list_make(struct client *client)
 	if (client->options->library == LIBRARY_PORTALS3 &&
 		!shape_make(&client->shape, client->endpoint, client->peers[0].stream.peer,
 			&client->peers[0].landing, &trial->shape, measure_gets(trial->measure)))
-		complain("there is no room for a match list of %u entries; PTL_LIST_MAX limits it.",
+		complain("there is no room for a match list of %u entries; set a larger "
+			 "PTL_LIST_MAX.",
 			trial->shape.depth);
 }
 

@@ -246,8 +246,9 @@ static void library_open(const struct options *options, unsigned wanted)
 	if ((unsigned)interfaces >= wanted)
 		return;
 	if (options->mode != MODE_LOCAL)
-		complain_usage("%u pairs need %u interfaces, but PTL_IFACE_NAME has %d.", wanted,
-			wanted, interfaces);
+		complain_usage("%u pairs need %u interfaces, but PTL_IFACE_NAME has %d; name more, "
+			       "or use fewer --pairs.",
+			wanted, wanted, interfaces);
 	if (wanted == 2)
 		complain_usage("Both ends in this process need two interfaces; unset "
 			       "PTL_IFACE_NAME, or set it to \"" LOCAL_WIRE ";" LOCAL_WIRE
@@ -269,7 +270,9 @@ static void faults_set(const char *faults, unsigned servers, unsigned lanes, uns
 		used += (size_t)snprintf(text + used, sizeof(text) - used, "%s%s", i > 0 ? ";" : "",
 			i % (servers + 1) == servers ? faults : "");
 	if (used >= sizeof(text))
-		complain_usage("--faults are too long for %u pairs.", lanes);
+		complain_usage("--faults is too long for %u pairs; give fewer faults or fewer "
+			       "--pairs.",
+			lanes);
 	setenv("PTL_FAULT", text, 1);
 }
 

@@ -244,7 +244,7 @@ static void server_add(struct options *options, const char *name, const char *te
 static void mode_set(struct options *options, enum mode mode)
 {
 	if (options->mode != MODE_LOCAL && options->mode != mode)
-		complain_usage("A process is the --server, has a --peer, or prints a --card.");
+		complain_usage("--server, --peer and --card exclude each other; give one of them.");
 	options->mode = mode;
 }
 
@@ -377,7 +377,7 @@ static_assert(ROWS <= 64, "a bit each");
 static void sides_check(const struct options *options, uint64_t given, bool measures)
 {
 	if (options->once && options->mode != MODE_SERVER)
-		complain_usage("--once goes with --server.");
+		complain_usage("--once has a meaning only with --server; leave it out.");
 	if (options->mode == MODE_SERVER && options->trace && !options->once)
 		complain_usage("--trace with --server needs --once, because the trace is written "
 			       "at the end: add --once.");
@@ -391,9 +391,9 @@ static void sides_check(const struct options *options, uint64_t given, bool meas
 			complain_usage("--card has measures of its own, and takes --cores, --time "
 				       "and --repeat.");
 	if (options->mode == MODE_LOCAL && has(given, 'p'))
-		complain_usage("--pid goes with --server or --peer.");
+		complain_usage("--pid has a meaning only with --server or --peer; leave it out.");
 	if (has(given, 'j') && has(given, 'v'))
-		complain_usage("Results are printed as --json or as --csv.");
+		complain_usage("--json and --csv exclude each other; give one of them.");
 	if (options->plot && strcmp(options->plot, "-") == 0 && options->format != FORMAT_TABLE)
 		complain_usage("--plot - draws in the terminal, where --json and --csv print; give "
 			       "--plot a file.");

@@ -46,7 +46,7 @@ static const char help_text[] =
 	"                      start one rank of a job whose ranks are started one by one, by\n"
 	"                      ssh, Kubernetes or torchrun; rank 0 listens at this address of\n"
 	"                      its host; if PTL_IFACE_NAME is not set, they use UDP sockets\n"
-	"  -r, --rank R        with --meet: the rank. The default is RANK, SLURM_PROCID or\n"
+	"  -r, --rank R        with --meet: the rank. Without -r it is RANK, SLURM_PROCID or\n"
 	"                      JOB_COMPLETION_INDEX of the environment; for N, WORLD_SIZE\n"
 	"                      or SLURM_NTASKS\n"
 	"  -h, --help          this text\n"

@@ -124,7 +124,7 @@ void ping_stranger(void *context, struct process process, unsigned version)
 	const struct engine *engine = context;
 
 	log_warning("interface %" PRIu32 ": %" PRIu32 ":%" PRIu32
-		    " speaks version %u of the wire, this process %u: install the same release on "
-		    "both",
+		    " has version %u of the wire protocol, and this process %u: install "
+		    "the same release of Postern on both",
 		engine->interface, process.nid, process.pid, version, FRAME_VERSION);
 }

@@ -452,7 +452,8 @@ static void endpoint_linger(struct endpoint *endpoint)
 			    "%s",
 			(unsigned long long)flying,
 			linger_is_stopped() ? "a signal ended the wait"
-					    : "their peers took none for PTL_PEER_TIMEOUT");
+					    : "their peers received none for PTL_PEER_TIMEOUT; "
+					      "post their receives before this endpoint closes");
 }
 
 /* The domain's lock is held. */

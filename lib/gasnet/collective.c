@@ -194,11 +194,13 @@ void gasnet_coll_init(const gasnet_image_t images[], gasnet_image_t my_image,
 static void begin(const char *what, gasnet_team_handle_t team, uint32_t root, int flags)
 {
 	if (gasnet.stage != STAGE_ATTACHED)
-		fatal("%s: call gasnet_attach first", what);
+		fatal("%s: the segment is not attached: call gasnet_attach first", what);
 	if (team != GASNET_TEAM_ALL || several)
-		fatal("%s: it is for GASNET_TEAM_ALL, with one image of each rank", what);
+		fatal("%s: another team or several images are not supported: use "
+		      "GASNET_TEAM_ALL, with one image for each rank",
+			what);
 	if (root >= gasnet.size)
-		fatal("%s: there is no rank %u", what, root);
+		fatal("%s: rank %u does not exist: give a rank of the job", what, root);
 	if (flags & GASNET_COLL_IN_ALLSYNC)
 		meet();
 }

@@ -163,8 +163,8 @@ int gasnet_attach(
 	}
 	if (gasnet.segment_kind != 2 &&
 		(segsize % GASNET_PAGESIZE != 0 || segsize > gasnet.ranks[gasnet.rank].limit)) {
-		complain("gasnet_attach: a segment of %zu bytes: use a multiple of %d, and %zu at "
-			 "most",
+		complain("gasnet_attach: a segment cannot have %zu bytes: use a multiple of "
+			 "%d, and at most %zu",
 			(size_t)segsize, GASNET_PAGESIZE, (size_t)gasnet.ranks[gasnet.rank].limit);
 		return GASNET_ERR_BAD_ARG;
 	}
@@ -300,7 +300,8 @@ void gasnet_hsl_lock(gasnet_hsl_t *hsl)
 void gasnet_hsl_unlock(gasnet_hsl_t *hsl)
 {
 	if (gasnet.debug && locks_held-- == 0)
-		fatal("gasnet_hsl_unlock: this thread holds no lock");
+		fatal("gasnet_hsl_unlock: this thread holds no lock: lock it first with "
+		      "gasnet_hsl_lock");
 	hsl_must(pthread_mutex_unlock(&hsl->mutex), "unlock");
 }
 

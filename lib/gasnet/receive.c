@@ -93,7 +93,8 @@ void receive_open(void)
 		MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	halves = calloc(gasnet.size, sizeof(struct half *));
 	if (blocks == MAP_FAILED || !halves)
-		fatal("there is no memory for %zu blocks of %zu bytes: set GASNET_AM_NUM_ENTRIES",
+		fatal("there is no memory for %zu blocks of %zu bytes: set "
+		      "GASNET_AM_NUM_ENTRIES to a smaller number",
 			(size_t)gasnet.blocks, (size_t)gasnet.block_size);
 	must(PtlPTAlloc(gasnet.ni, PTL_PT_FLOWCTRL, gasnet.receive, PORTAL_MESSAGES, &index));
 	must(PtlPTAlloc(gasnet.ni, PTL_PT_FLOWCTRL, gasnet.receive, PORTAL_DATA, &index));
@@ -173,7 +174,9 @@ static void *payload_of(struct message *message, uint8_t *start)
 
 void nonsense(uint32_t from)
 {
-	fatal("a message of rank %u makes no sense: use one release of Postern in all ranks", from);
+	fatal("a message of rank %u is invalid: use the same release of Postern in "
+	      "all ranks",
+		from);
 }
 
 /* Returns true if the message is complete. */
@@ -217,8 +220,8 @@ static bool message_take(const ptl_event_t *event, struct message *message)
 static _Noreturn void event_failed(const ptl_event_t *event)
 {
 	if (event->pt_index == PORTAL_DATA && event->ni_fail_type == PTL_NI_SEGV)
-		fatal("a long message of rank %u has %zu bytes for %p, where this rank has no "
-		      "memory for them",
+		fatal("a long message of rank %u has %zu bytes for %p, where this rank has "
+		      "no memory: send to mapped memory",
 			event->initiator.rank, (size_t)event->rlength,
 			(void *)((uintptr_t)gasnet.ranks[gasnet.rank].address +
 				 event->remote_offset));

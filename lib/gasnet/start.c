@@ -21,7 +21,9 @@ static char space[NAME_ROOM];
 
 static bool failed(const char *what)
 {
-	complain("%s failed: start the job again", what);
+	complain("%s failed, so the ranks cannot exchange their addresses: start the "
+		 "job again",
+		what);
 	return false;
 }
 
@@ -163,9 +165,8 @@ static bool other_learn(struct others *others, uint32_t rank)
 		    &at->phys.pid, &others->memory[rank], &others->most[rank], &share,
 		    &length) != 5 ||
 		length == 0 || strlen(value + length) >= NAME_ROOM || share < SHARE_LEAST) {
-		complain("rank %u says \"%.200s\", which is invalid: use one release of Postern "
-			 "in all "
-			 "ranks",
+		complain("rank %u published \"%.200s\", which is invalid: use the same "
+			 "release of Postern in all ranks",
 			rank, value);
 		return false;
 	}
@@ -270,8 +271,9 @@ bool start_exchange(const char *configuration)
 		if (sscanf(value, "%" SCNxPTR ":%" SCNxPTR ":%15[^:]:%63[^:]:%63s", &address,
 			    &gasnet.ranks[i].size, kind, segment, rings) != 5 ||
 			strcmp(kind, configuration) != 0)
-			fatal("this rank's segment is %s, and rank %u says \"%.100s\": compile all "
-			      "ranks alike",
+			fatal("this rank was compiled with the segment %s, but rank %u published "
+			      "\"%.100s\": "
+			      "compile all ranks in the same way",
 				configuration, i, value);
 		gasnet.ranks[i].address = (void *)address;
 		segment_share(i, segment);

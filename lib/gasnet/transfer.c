@@ -528,7 +528,8 @@ void gasnet_memset_nbi(gasnet_node_t node, void *dest, int val, size_t nbytes)
 void gasnet_begin_nbi_accessregion(void)
 {
 	if (region)
-		fatal("gasnet_begin_nbi_accessregion: end the region before it first");
+		fatal("gasnet_begin_nbi_accessregion: an access region is open: call "
+		      "gasnet_end_nbi_accessregion first");
 	region = group_take();
 }
 
@@ -537,7 +538,8 @@ gasnet_handle_t gasnet_end_nbi_accessregion(void)
 	group *one = region;
 
 	if (!one)
-		fatal("gasnet_end_nbi_accessregion: call gasnet_begin_nbi_accessregion first");
+		fatal("gasnet_end_nbi_accessregion: no access region is open: call "
+		      "gasnet_begin_nbi_accessregion first");
 	region = NULL;
 	return group_handle(one);
 }

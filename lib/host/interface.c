@@ -343,8 +343,8 @@ enum answer interface_open_beside(const struct front *front, unsigned device, ui
 	while (number < ENGINES_MAX && interface_is_taken(&interfaces[number]))
 		number++;
 	if (number == ENGINES_MAX) {
-		log_error("device %u cannot be opened once more because there are %u interfaces: "
-			  "close one",
+		log_error("device %u cannot be opened once more, because this process has %u "
+			  "interfaces already: close one",
 			device, ENGINES_MAX);
 		return ANSWER_FAILED;
 	}
@@ -375,8 +375,8 @@ static struct interface *interface_find_free(uint32_t first, uint32_t space)
 			found = interface;
 	}
 	if (!found)
-		log_error("space %u of interface %u cannot be opened because there are %u "
-			  "further ones: close one",
+		log_error("space %u of interface %u cannot be opened, because there are %u "
+			  "further spaces already: close one",
 			space, first, HANDLE_INTERFACES - ENGINES_MAX);
 	return found;
 }

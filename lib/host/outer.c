@@ -65,8 +65,8 @@ static int address_choose(
 		return -1;
 	}
 	if (setting_number_item(SETTING_NID, number, options->address) != options->address) {
-		log_error("PTL_NID of interface %u is \"%s\", but with PTL_ENCAP=udp its address "
-			  "is its node id; leave PTL_NID out",
+		log_error("PTL_NID of interface %u is \"%s\", but with PTL_ENCAP=udp its "
+			  "address is its node id; unset PTL_NID",
 			number, setting_item(SETTING_NID, number));
 		return -1;
 	}

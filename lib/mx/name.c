@@ -284,8 +284,9 @@ static bool board_ask(uint32_t number, struct name_query *query)
 	if (answer != ANSWER_OK)
 		return false;
 	if (query->outcome == NAME_AMBIGUOUS)
-		log_error("nodes %u and %u both say that they are \"%s:%u\": give one of them "
-			  "another PTL_MX_HOSTNAME, or write the name into the file PTL_MX_HOSTS",
+		log_error("nodes %u and %u both have the name \"%s:%u\": give one of them "
+			  "another PTL_MX_HOSTNAME, or write the name into the file "
+			  "PTL_MX_HOSTS",
 			query->nid, query->other, query->name.host, query->name.board);
 	return query->outcome == NAME_FOUND;
 }

@@ -59,8 +59,8 @@ void service_begin(void)
 	service.runs = pthread_create(&service.thread, NULL, service_run, NULL) == 0;
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	if (!service.runs)
-		log_error("connects are answered inside calls only, because no thread can be "
-			  "started: raise ulimit -u");
+		log_error("requests to connect are answered only during calls, because no "
+			  "thread can be started: raise the limit of threads (ulimit -u)");
 }
 
 void service_end(void)

@@ -58,7 +58,7 @@ class Complaints(programs.Case):
                 for port in candidates(7):
                     older.sendto(struct.pack("<BBHI4I", 4 << 4 | 3, 0, 64, 0, nid, 7, nid, 9) + bytes(40), (address, port))
         said = server.stderr.readline()
-        self.assertIn(f"{nid}:9 speaks version 4 of the wire, this process 5: install the same release on both", said)
+        self.assertIn(f"{nid}:9 has version 4 of the wire protocol, and this process 5: install the same release of Postern on both", said)
         server.terminate()
         self.assertNotIn("version", self.finish(server)[2])
 

@@ -120,7 +120,7 @@ class Hello(programs.Case):
             pass
         done = programs.run("examples/hello", XDG_RUNTIME_DIR=self.directory)
         self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertIn(f"this process reaches itself only, for want of a node: node: {self.directory}/postern is no directory", done.stderr)
+        self.assertIn(f"no node can be used, so this process reaches itself only: node: {self.directory}/postern is no directory", done.stderr)
         self.assertIn("remove it, or set XDG_RUNTIME_DIR", done.stderr)
         self.assertNotIn("cannot be reached", done.stderr)
         self.assertEqual(programs.run("examples/hello", XDG_RUNTIME_DIR=self.directory, PTL_IFACE_NAME=";").stderr, "")
@@ -142,8 +142,8 @@ class Hello(programs.Case):
         for runtime in ("/proc/nowhere", "relative", "/dev/null"):
             done = programs.run("examples/hello", XDG_RUNTIME_DIR=runtime)
             self.assertEqual(done.returncode, 0, done.stderr)
-            self.assertIn(f"XDG_RUNTIME_DIR={runtime} is no directory of user {os.getuid()}", done.stderr)
-            self.assertIn("unset it for all", done.stderr)
+            self.assertIn(f"XDG_RUNTIME_DIR={runtime} is not a directory of user {os.getuid()}", done.stderr)
+            self.assertIn("unset it in all", done.stderr)
         self.assertEqual(programs.run("examples/hello", XDG_RUNTIME_DIR="").stderr, "")
 
     def test_a_process_has_little_memory_before_it_sends_and_no_driver(self):

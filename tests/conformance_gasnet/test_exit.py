@@ -117,7 +117,7 @@ class Exit(unittest.TestCase):
     def test_a_rank_that_lies_ends_the_job(self):
         for lie in ("address", "arguments", "length", "memset", "done", "unknown", "reply"):
             with self.subTest(lie):
-                self.assertEqual(self.leaves(LIAR, lie, 134, "a message of rank 1 makes no sense", ranks=2), "")
+                self.assertEqual(self.leaves(LIAR, lie, 134, "a message of rank 1 is invalid", ranks=2), "")
 
     def test_one_of_several_threads_leaves(self):
         for _ in range(5):
@@ -188,7 +188,7 @@ class Exit(unittest.TestCase):
             subprocess.run([SEQ, "queries"], stderr=there, env=dict(os.environ, PMI_FD="x"), timeout=TIMEOUT, check=False)
             there.close()
             writes = list(iter(lambda: here.recv(4096), b""))
-        self.assertIn(b"gasnet: rank 0: PMI_Init failed: start the job again\n", writes)
+        self.assertIn(b"gasnet: rank 0: PMI_Init failed, so the ranks cannot exchange their addresses: start the job again\n", writes)
 
     def test_signals_that_are_left_alone(self):
         self.assertEqual(self.catches(), {signal.SIGQUIT, signal.SIGTERM, signal.SIGINT, signal.SIGHUP})

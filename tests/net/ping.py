@@ -212,7 +212,7 @@ def sockets(programs, device):
     sockets_told(programs, device, refused, PTL_UDP_PORTS="30000-30100")
     for side, words, part, warned in ((1, "drop", silent, ""), (1, "reject", refused, ""),
                                       (1, "reject with icmp type admin-prohibited", silent, "cannot be reached: No route to host"),
-                                      (0, "drop", silent, "lets no datagrams to")):
+                                      (0, "drop", silent, "a firewall of this host blocks datagrams to")):
         rule(device, side, words)
         sockets_told(programs, device, part, warned)
         rule(device, side, "")

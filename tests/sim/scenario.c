@@ -493,7 +493,7 @@ const struct scenario scenarios[] = {
 	{"sparse", "10,000 nodes, each of which sends to a few others from time to time",
 		plan_sparse, false, 1},
 	{"loss", "a stream of 64 KiB puts; --drop sets the loss", plan_loss, true, 1},
-	{"shared", "as loss, between nodes that have a CPU half of the time", plan_shared, false,
+	{"shared", "as loss, but each node has its CPU only half of the time", plan_shared, false,
 		1},
 	{"latency", "8-byte puts, one at a time; --drop sets the loss", plan_latency, true, 1},
 	{NULL, NULL, NULL, false, 0},

@@ -138,7 +138,7 @@ static void outer_choose__refuses_a_node_id_that_is_not_the_address(void **state
 	setenv("PTL_IP", "10.0.0.1/24", 1);
 	setenv("PTL_NID", "7", 1);
 	expect_complaint(&wire, "PTL_NID of interface 0 is \"7\", but with PTL_ENCAP=udp its "
-				"address is its node id; leave PTL_NID out");
+				"address is its node id; unset PTL_NID");
 }
 
 static void outer_choose__refuses_a_gateway_elsewhere(void **state)
