@@ -331,8 +331,8 @@ MX_FUNCTION mx_return_t mx_get_endpoint_addr_context(mx_endpoint_addr_t addr, vo
  * Returns
  *   MX_NIC_NOT_FOUND       nic_id is not a possible NIC id.
  *   MX_BAD_ENDPOINT_ID     endpoint_id is not a possible endpoint id of the peer.
- *   MX_CONNECTION_FAILED   The peer is known to have no such endpoint open, because it is on this
- *                          host or has told that it closed it; or the endpoint belongs to another
+ *   MX_CONNECTION_FAILED   The peer is on this host and has no such endpoint open, or it has
+ *                          reported that it closed the endpoint, or the endpoint belongs to another
  *                          user.
  *   MX_BAD_CONNECTION_KEY  The peer's filter differs.
  *   MX_TIMEOUT             No answer came in time, or mx_wakeup() was called.

@@ -506,10 +506,10 @@ PTL_API int PtlPut(ptl_handle_md_t mem_desc, ptl_ack_req_t ack_req, ptl_process_
 
 /* 3.11 Fetches memory of another process, or of this one, into a descriptor's memory: as much as
  * that holds.
- *   mem_desc  where it shall go
+ *   mem_desc  the descriptor whose memory gets the data
  *   the others as in PtlPut
- * At this side REPLY_START, REPLY_END or REPLY_FAIL are logged; the reply costs one of the
- * threshold.
+ * This process gets the event REPLY_START, then REPLY_END or REPLY_FAIL. The reply lowers the
+ * threshold by one.
  * Returns
  *   PTL_INV_MD    mem_desc is not a valid memory descriptor handle, or its threshold is 0.
  *   PTL_INV_PROC  target is not a valid process id, or has a wildcard. */

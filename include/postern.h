@@ -304,17 +304,17 @@ PTL_API int postern_ping(ptl_handle_ni_t interface, ptl_process_id_t target, uin
  *   PTL_INV_NI   interface is not a valid interface handle.
  *   PTL_SEGV     rank or size is not a legal address.
  *   PTL_NOSPACE  There is no memory.
- *   PTL_FAIL     The process has joined or left already, the interface reaches no other process,
- *                or not the process with the next rank, the launcher cannot be used or has ended,
- *                or what it says makes no sense. postern_last_error() says which, and which setting
- *                to change. */
+ *   PTL_FAIL     The process has joined or left a job already; the interface reaches no other
+ *                process, or not the process with the next rank; or the launcher cannot be used,
+ *                has ended, or has sent invalid data. postern_last_error() gives the reason and the
+ *                setting to change. */
 PTL_API int postern_job_join(ptl_handle_ni_t interface, unsigned *rank, unsigned *size);
 
 /* Gets the address of a process of the job. The first call for a rank asks the launcher, which
  * may take a moment.
  *   rank     the rank of the process, which may be this one
  *   address  out: its process id, as PtlPut and PtlGet take it
- * Any thread may call this; calls of this section wait for each other.
+ * Any thread may call this; the functions for jobs wait for each other.
  * Returns
  *   PTL_OK        The address is known.
  *   PTL_NOINIT    The library is not initialised.
@@ -326,11 +326,12 @@ PTL_API int postern_job_address(unsigned rank, ptl_process_id_t *address);
 
 /* Waits until all processes of the job have called this. The barrier goes through the launcher and
  * does not wait for messages: messages that were put before it may still be in flight. If a rank
- * has ended or left the job, the call fails, or ends the job as postern_job_abort() does, when that
- * rank has not answered for PTL_PEER_TIMEOUT. With PTL_PROGRESS=inline its node, or the kernel of
- * its host by TCP, has to say that it is not there. So a rank leaves the job before it closes the
- * interface that it joined by. The call blocks. With PTL_PROGRESS=inline it sends and receives
- * meanwhile. Any thread may call this, one at a time.
+ * has ended or left the job, the call fails, or it ends the job as postern_job_abort() does, when
+ * that rank has not answered for PTL_PEER_TIMEOUT. With PTL_PROGRESS=inline a rank that does not
+ * answer may still be computing, so the job ends only if the node, or the kernel of the rank's host
+ * by a closed TCP connection, reports the end of the rank. A rank must leave the job before it
+ * closes the interface that it joined by. The call blocks. With PTL_PROGRESS=inline it sends and
+ * receives meanwhile. Any thread may call this, one at a time.
  * Returns
  *   PTL_OK      All processes of the job have called this.
  *   PTL_NOINIT  The library is not initialised.
