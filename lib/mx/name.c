@@ -165,6 +165,10 @@ static bool search_read(struct search *search, FILE *file, const char *path)
 				number, path, (int)strcspn(line, "\r\n"), line, HOSTNAME_BYTES);
 		found = kind > 0 && search_look(search, name, length, nid);
 	}
+	if (ferror(file))
+		log_error("PTL_MX_HOSTS: %s cannot be read to its end: %s; set it to a file with "
+			  "lines such as alpha 10.0.0.7",
+			path, strerror(errno));
 	free(line);
 	return found;
 }

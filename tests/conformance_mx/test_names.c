@@ -6,6 +6,7 @@
 #include "fixture.h"
 
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 static char hosts[] = "/tmp/postern-mx-hosts-XXXXXX";
@@ -166,6 +167,26 @@ static void wrong_lines_of_the_file_are_left_out(void **state)
 	name_expect("gamma", nic_id_of_node(80));
 }
 
+/* A directory can be opened. */
+static void a_file_that_cannot_be_read_is_told(void **state)
+{
+	char said[256] = "";
+	int before = dup(STDERR_FILENO), ends[2];
+
+	(void)state;
+	assert_int_equal(pipe(ends), 0);
+	setenv("PTL_MX_HOSTS", "/", 1);
+	dup2(ends[1], STDERR_FILENO);
+	name_refuse("gamma");
+	dup2(before, STDERR_FILENO);
+	setenv("PTL_MX_HOSTS", hosts, 1);
+	close(before);
+	close(ends[1]);
+	assert_true(read(ends[0], said, sizeof(said) - 1) > 0);
+	close(ends[0]);
+	assert_non_null(strstr(said, "PTL_MX_HOSTS: / cannot be read to its end: Is a directory"));
+}
+
 static void addresses_are_names_with_udp(void **state)
 {
 	(void)state;
@@ -215,6 +236,7 @@ int main(void)
 		cmocka_unit_test(unknown_nic_ids_have_no_name),
 		cmocka_unit_test(a_file_names_other_hosts),
 		cmocka_unit_test(wrong_lines_of_the_file_are_left_out),
+		cmocka_unit_test(a_file_that_cannot_be_read_is_told),
 		cmocka_unit_test(addresses_are_names_with_udp),
 	};
 
