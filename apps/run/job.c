@@ -44,11 +44,12 @@
 #include "meet.h"
 #include "space.h"
 
-#define GRACE      2000 /* ms from SIGTERM to SIGKILL */
-#define KILL_AGAIN 50   /* ms */
-#define MEET_LOOK  500  /* ms between looks whether ranks have come */
-#define STREAMS    2u   /* standard output and error */
-#define LINE_ROOM  4096u
+#define GRACE       2000 /* ms from SIGTERM to SIGKILL */
+#define KILL_AGAIN  50   /* ms */
+#define MEET_LOOK   500  /* ms between looks whether ranks have come */
+#define STREAMS     2u   /* standard output and error */
+#define FILES_START 16u  /* open while the first rank starts */
+#define LINE_ROOM   4096u
 
 struct rank {
 	pid_t process; /* 0: it has ended, or is distant */
@@ -499,6 +500,33 @@ static int rank_start(const struct job_options *options, unsigned n)
 	return reason;
 }
 
+/* This process has up to three descriptors for each rank; a rank gets the limit that was found. */
+static void files_raise(void)
+{
+	struct rlimit all;
+
+	(void)getrlimit(RLIMIT_NOFILE, &files);
+	all = files;
+	all.rlim_cur = all.rlim_max;
+	(void)setrlimit(RLIMIT_NOFILE, &all);
+}
+
+/* J4. May this process have a socket for each distant rank? Returns false after a line. */
+static bool files_suffice(void)
+{
+	int lowest = fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 0);
+	struct rlimit all;
+
+	if (lowest >= 0)
+		close(lowest);
+	if (lowest >= 0 && getrlimit(RLIMIT_NOFILE, &all) == 0 &&
+		(rlim_t)lowest + distant + FILES_START <= all.rlim_cur)
+		return true;
+	job_tell("there are not enough files for the sockets of %u ranks: %s", distant,
+		remedy_for(EMFILE, ""));
+	return false;
+}
+
 /* J4. Returns false after a line. */
 static bool ranks_meet(const struct job_options *options)
 {
@@ -514,18 +542,7 @@ static bool ranks_meet(const struct job_options *options)
 	alive = distant = absent = options->size - 1;
 	if (absent == 0)
 		meet_close();
-	return true;
-}
-
-/* This process has up to three descriptors for each rank; a rank gets the limit that was found. */
-static void files_raise(void)
-{
-	struct rlimit all;
-
-	(void)getrlimit(RLIMIT_NOFILE, &files);
-	all = files;
-	all.rlim_cur = all.rlim_max;
-	(void)setrlimit(RLIMIT_NOFILE, &all);
+	return files_suffice();
 }
 
 static const char *start_remedy(int reason)
@@ -544,7 +561,6 @@ static const char *start_remedy(int reason)
 
 static void ranks_start(const struct job_options *options)
 {
-	files_raise();
 	size = options->size;
 	labelled = options->label;
 	for (unsigned n = 0; n < size; n++) {
@@ -694,6 +710,7 @@ int job_run(const struct job_options *options)
 {
 	int signals;
 
+	files_raise();
 	/* Signals still end this process while it waits for rank 0. */
 	if (options->meet && !ranks_meet(options))
 		return EXIT_FAILURE;

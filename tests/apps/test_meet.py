@@ -6,6 +6,7 @@ import random
 import resource
 import signal
 import socket
+import subprocess
 import time
 import unittest
 
@@ -135,6 +136,13 @@ class Meet(programs.Case):
         self.assertEqual((codes, errors), ([0], [""]))
         self.assertIn("1024 ranks have all cards", outputs[0])
         print(outputs[0], end="")
+
+    def test_too_few_files_for_all_ranks_are_told_at_once(self):
+        done = subprocess.run(["sh", "-c", 'ulimit -n 64; exec "$@"', "sh", programs.program("postern-run"), "--meet", self.place, "-n", "100",
+                               "--rank", "0", "sleep", "1000"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                              timeout=programs.TIMEOUT, check=False, env=programs.environment(XDG_RUNTIME_DIR=self.directory))
+        self.assertEqual((done.returncode, done.stderr.count("\n")), (1, 1))
+        self.assertIn("not enough files for the sockets of 99 ranks: this process may have 64 files open", done.stderr)
 
     def test_a_rank_that_fails_ends_all(self):
         ranks = [self.rank(0, 3, "sleep", "1000"), self.rank(1, 3, "sleep", "1000"), self.rank(2, 3, "sh", "-c", "sleep 1; exit 7")]
