@@ -17,10 +17,10 @@ enum mx_unexp_handler_action {
 };
 typedef enum mx_unexp_handler_action mx_unexp_handler_action_t;
 
-/* The unexpected handler. It is called once for each message that matches no receive, in the order
- * of each sender, in a thread that is inside a function of MX on the endpoint. It may post, cancel
- * and forget requests, and disconnect; it must not block. A receive that it posts takes this
- * message or an older one, never a later one.
+/* The unexpected handler. It is called once for each message that matches no receive, in a thread
+ * that is inside a function of MX on the endpoint. It gets the messages of each sender in the order
+ * in which they were sent. It may post, cancel and forget requests, and disconnect; it must not
+ * block. A receive that it posts takes this message or an older one, never a later one.
  *   context            as registered
  *   source             the sender
  *   length             bytes

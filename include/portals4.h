@@ -779,7 +779,7 @@ PTL_API int PtlTriggeredCTSet(ptl_handle_ct_t ct_handle, ptl_ct_event_t new_ct,
  * the interface is reached, nothing is appended, me_handle becomes PTL_INVALID_HANDLE, and a
  * warning says why.
  *   me         as in PtlMEAppend
- *   me_handle  out, when the entry is appended: before messages can match it
+ *   me_handle  out, written when the entry is appended, before messages can match the entry
  *   the others as in PtlMEAppend and PtlTriggeredPut
  * Returns
  *   PTL_ARG_INVALID  ni_handle is bad or of an interface without matching, pt_index is larger than

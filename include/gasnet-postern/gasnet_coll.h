@@ -10,7 +10,7 @@
 extern "C" {
 #endif
 
-typedef uint32_t gasnet_image_t; /* of a rank, which has one */
+typedef uint32_t gasnet_image_t; /* each rank has one image */
 typedef struct gasnet_postern_team *gasnet_team_handle_t;
 #define GASNET_TEAM_ALL ((gasnet_team_handle_t)0)
 
@@ -20,9 +20,9 @@ typedef struct {
 	unsigned int flags;
 } gasnet_coll_fn_entry_t;
 
-/* When a collective may read and write a rank's memory: at any time, while the rank is in the call,
- * or while all ranks are. One of each three is to be given; the first two of each have the same
- * effect here. */
+/* When a collective may read (IN) and write (OUT) a rank's memory. NOSYNC: at any time; MYSYNC:
+ * while the rank is in the call; ALLSYNC: while all ranks are in it. Give one IN and one OUT.
+ * NOSYNC has the effect of MYSYNC here. */
 #define GASNET_COLL_IN_NOSYNC   1
 #define GASNET_COLL_IN_MYSYNC   2
 #define GASNET_COLL_IN_ALLSYNC  4
