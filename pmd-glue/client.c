@@ -353,9 +353,9 @@ static void client_port_tick(struct client_port *client)
 	else if (now >= client->deadline)
 		(void)client_port_call(client, false);
 	if (client->pair && !pair_sound(client->pair)) {
-		log_warning("%s: posternd has broken the rules of the memory that it shares with "
-			    "this process, which connects to it again: update both to one release "
-			    "if this happens again",
+		log_warning("%s: posternd has written invalid data into the memory that it "
+			    "shares with this process, which connects again: if this happens "
+			    "again, install the same version of both",
 			client->port.name);
 		client->counters.errors++;
 		client_port_leave(client);
@@ -509,7 +509,7 @@ static void refusal_tell(const struct client_port *client, const struct client_a
 			  "choose another id, or let the library choose one",
 			name, client->pid);
 	else if (answer->verdict == CLIENT_SHARE || answer->verdict == CLIENT_FULL)
-		log_error("%s: posternd has as many processes as it takes%s: end some", name,
+		log_error("%s: posternd has reached its limit of processes%s: end some", name,
 			answer->verdict == CLIENT_SHARE ? " of one user" : "");
 	else
 		log_error("%s: posternd refuses this process (%u): look into its log, "

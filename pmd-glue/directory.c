@@ -295,8 +295,8 @@ static bool pid_take_any(struct directory *directory)
 		if (pid_lock(directory, directory->pid, F_WRLCK))
 			return true;
 	}
-	log_error("node: no process id is free in %s: %s: choose one by hand", directory->path,
-		strerror(errno));
+	log_error("node: no process id is free in %s: %s: give PtlNIInit a process id",
+		directory->path, strerror(errno));
 	return false;
 }
 

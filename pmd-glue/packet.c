@@ -348,9 +348,9 @@ static void refused_count(struct packet *packet, uint32_t length)
 		return;
 	packet->refusals_told = true;
 	log_warning("%s: the kernel refuses frames of %" PRIu32
-		    " bytes, they are thrown away: its other end "
-		    "seems to take smaller ones only; give both ends the same MTU by ip link set "
-		    "%s mtu N, or set PTL_MTU",
+		    " bytes, which are lost: the other end of the interface seems to accept only "
+		    "smaller ones; give both ends the same MTU by ip link set %s mtu N, or set "
+		    "PTL_MTU",
 		name, packet->refused - FRAME_HEADER, name);
 }
 

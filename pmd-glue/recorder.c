@@ -504,8 +504,8 @@ static void track_report(const struct track *track)
 		log_warning("%s: no program has read the capture from %s", track->name,
 			track_file(track));
 	else if (dropped > 0)
-		log_warning("%s: %llu of %llu frames are missing in %s, which was too slow: write "
-			    "to a quicker place, or keep less of each frame by PTL_CAPTURE_SNAPLEN",
+		log_warning("%s: %llu of %llu frames are missing in %s, which is too slow: write "
+			    "to a faster disk, or keep less of each frame by PTL_CAPTURE_SNAPLEN",
 			track->name, (unsigned long long)dropped, (unsigned long long)taken,
 			track_file(track));
 	else

@@ -822,8 +822,8 @@ static bool settings_fit(unsigned number)
 	static const enum setting own[] = {SETTING_IP, SETTING_GATEWAY, SETTING_VLAN, SETTING_NID};
 
 	if (setting_is(SETTING_ENCAP, "udp")) {
-		log_error("PTL_ENCAP=udp is for interfaces whose frames this process makes whole: "
-			  "with PTL_IFACE_NAME=udp the kernel puts them into UDP: unset PTL_ENCAP");
+		log_error("PTL_ENCAP=udp cannot be used with PTL_IFACE_NAME=udp, where the "
+			  "kernel makes the UDP headers: unset PTL_ENCAP");
 		return false;
 	}
 	for (unsigned n = 0; n < RTE_DIM(own); n++) {

@@ -223,7 +223,9 @@ static int options_read(int count, char **words, ptl_pid_t *pid)
 		}
 	}
 	return count - optind > 1
-		       ? usage("it runs one FILE, and \"%s\" is a second one.\n", words[optind + 1])
+		       ? usage("only one FILE can be run, and \"%s\" is a second one; leave it "
+			       "out.\n",
+				 words[optind + 1])
 		       : 0;
 }
 

@@ -409,7 +409,7 @@ mx_return_t mx_nic_id_to_hostname(uint64_t nic_id, char *hostname)
 			network_name(search.nid, hostname)))
 		return MX_SUCCESS;
 	return error_raise(NULL, MX_HOST_NOT_FOUND, function,
-		"no name is known for NIC id %012llx; start a program with an endpoint there, or "
-		"write the name into the file PTL_MX_HOSTS",
-		(unsigned long long)nic_id);
+		"no name is known for NIC id %012llx; write it into the file PTL_MX_HOSTS%s",
+		(unsigned long long)nic_id,
+		nodes_are_addresses() ? "" : ", or start a program with an endpoint there");
 }
