@@ -503,7 +503,8 @@ static void half_open_make_room(struct clients *clients, uid_t uid)
 
 static void half_open_add(struct clients *clients, int socket)
 {
-	struct epoll_event event = {.events = EPOLLIN};
+	/* What it says may have to stay unread (C4): the switch sleeps meanwhile. */
+	struct epoll_event event = {.events = EPOLLIN | EPOLLET};
 	uid_t uid = socket_owner(socket).uid;
 
 	half_open_make_room(clients, uid);

@@ -17,6 +17,7 @@ _Atomic unsigned card_turns;
 unsigned user_most;
 uint64_t return_time;
 struct switch_state *the_switch;
+_Atomic pid_t rig_thread;
 enum switch_verdict (*attest_by)(
 	const uint8_t *frame, uint32_t length, struct switch_identity *who) = attest;
 
@@ -37,6 +38,7 @@ void need_root(void)
 static void *run(void *unused)
 {
 	(void)unused;
+	rig_thread = gettid();
 	glue_thread_enter();
 	switch_run(the_switch);
 	return NULL;

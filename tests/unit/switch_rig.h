@@ -36,6 +36,7 @@ extern _Atomic unsigned card_turns; /* for so many turns */
 extern unsigned user_most;          /* options of the next switch */
 extern uint64_t return_time;
 extern struct switch_state *the_switch;
+extern _Atomic pid_t rig_thread; /* the switch's, for the system */
 extern enum switch_verdict (*attest_by)(
 	const uint8_t *frame, uint32_t length, struct switch_identity *who);
 

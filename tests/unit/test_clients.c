@@ -15,6 +15,7 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <pmd-glue/client.h>
@@ -272,17 +273,26 @@ static void switch_run__waits_for_no_descriptor_to_be_closed(void **state)
 	rig_end();
 }
 
+/* A connection of another user. The system call is for this thread alone: seteuid() would interrupt
+ * all others, and a close() that lingers ends then. */
+static int stranger_connect(void)
+{
+	int fd;
+
+	assert_int_equal(syscall(SYS_setresuid, -1, NOBODY, -1), 0);
+	fd = rogue_connect();
+	assert_int_equal(syscall(SYS_setresuid, -1, 0, -1), 0);
+	return fd;
+}
+
 /* A connection of another user, who has closed his end: it brings a socket that lingers, which
  * nobody else has. Returns the other end of that one. The switch is to be stopped meanwhile. */
 static int clinging_call(void)
 {
 	struct clinging clinging = clinging_make();
-	int fd;
+	const int fd = stranger_connect();
 
-	assert_int_equal(seteuid(NOBODY), 0);
-	fd = rogue_connect();
 	assert_true(parcel_send(fd, "", 1, &clinging.end, 1));
-	assert_int_equal(seteuid(0), 0);
 	close(clinging.end);
 	close(fd);
 	return clinging.other;
@@ -316,11 +326,52 @@ static void switch_run__lets_others_in_beside_descriptors_that_linger(void **sta
 	for (unsigned n = 0; n < RTE_DIM(others); n++)
 		close(others[n]);
 	close(rogue.socket);
-	assert_int_equal(seteuid(NOBODY), 0);
-	rogue.socket = rogue_connect();
-	assert_int_equal(seteuid(0), 0);
+	rogue.socket = stranger_connect();
 	assert_int_equal(rogue_hello(&rogue, 5), CLIENT_WELCOME);
 	rogue_end(&rogue, pair_bytes());
+	descriptors_await(before);
+	rig_end();
+}
+
+static bool share_strange(const struct switch_count *count)
+{
+	return count->refused[CLIENT_STRANGE] == DISPOSAL_SHARE;
+}
+
+static bool hung_up(int socket)
+{
+	char byte;
+
+	return recv(socket, &byte, sizeof(byte), MSG_DONTWAIT) == 0;
+}
+
+/* C4. A busy machine is tried again. */
+static void switch_run__sleeps_while_a_message_stays_unread(void **state)
+{
+	const unsigned before = (rig_begin_stopped(), descriptors_count());
+	int others[DISPOSAL_SHARE];
+	unsigned tries = 0;
+	bool bad;
+
+	(void)state;
+	for (unsigned n = 0; n < RTE_DIM(others); n++)
+		others[n] = clinging_call();
+	rig_go_on();
+	rig_look_until(share_strange);
+	do {
+		const int fd = stranger_connect();
+
+		assert_true(parcel_send(fd, "who?", 4, NULL, 0));
+		/* It is accepted, and the one that is closed has its number no more. */
+		descriptors_await(before + 2 * DISPOSAL_SHARE + 1);
+		while (!thread_sleeps(rig_thread) && !hung_up(fd))
+			nap();
+		bad = hung_up(fd); /* it has not slept before */
+		close(fd);
+	} while (bad && ++tries < 10);
+	assert_false(bad);
+	for (unsigned n = 0; n < RTE_DIM(others); n++)
+		close(others[n]);
 	descriptors_await(before);
 	rig_end();
 }
@@ -341,11 +392,8 @@ static void switch_run__closes_what_brings_no_descriptors_beside_those_that_ling
 	rig_look_until(two_strange);
 	descriptors_await(before + 3);
 	for (unsigned n = 0; n < 5; n++) {
-		int fd;
+		const int fd = stranger_connect();
 
-		assert_int_equal(seteuid(NOBODY), 0);
-		fd = rogue_connect();
-		assert_int_equal(seteuid(0), 0);
 		for (unsigned i = 0; i < 20; i++)
 			(void)send(fd, "a", i % 2, MSG_DONTWAIT | MSG_NOSIGNAL);
 		hang_up_await(fd);
@@ -398,15 +446,9 @@ static void switch_run__closes_later_while_no_thread_can_be_made(void **state)
 	assert_int_equal(rogue_hello(&rogue, 5), CLIENT_WELCOME);
 	rogue_end(&rogue, pair_bytes());
 	rig_look_until(no_process);
-	strange_call(0);
-	descriptors_await(before + 1); /* a thread frees its memory */
-	no_threads = false;
-	strange_call(0);
-	descriptors_await(before);
-	no_threads = true;
 	strange_call(1);
 	strange_call(0);
-	descriptors_await(before + 1);
+	descriptors_await(before + 2); /* its memory, and what the call brought */
 	no_threads = false;
 	strange_call(0);
 	descriptors_await(before);
@@ -811,6 +853,7 @@ int main(void)
 		TEST(switch_run__keeps_no_descriptor_of_a_message),
 		TEST(switch_run__waits_for_no_descriptor_to_be_closed),
 		TEST(switch_run__lets_others_in_beside_descriptors_that_linger),
+		TEST(switch_run__sleeps_while_a_message_stays_unread),
 		TEST(switch_run__closes_what_brings_no_descriptors_beside_those_that_linger),
 		TEST(switch_run__refuses_nonsense),
 		TEST(switch_run__drops_a_process_that_scribbles_and_serves_the_others),
