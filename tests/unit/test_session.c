@@ -314,6 +314,42 @@ static void a_deadline_that_has_passed_is_why_a_request_fails(void **state)
 	times_out(&send);
 }
 
+/* X6. A request has ended before its deadline, and is asked for after it. */
+static void a_deadline_is_nothing_to_a_request_that_has_ended(void **state)
+{
+	mx_segment_t segment = {&segment, sizeof(segment)};
+	mx_endpoint_addr_t address;
+	mx_request_t requests[2];
+	mx_status_t status;
+	uint32_t result;
+
+	(void)state;
+	connect_both();
+	address = other_address();
+	assert_int_equal(
+		mx_iconnect(one, nic_id_of(2), 3, FILTER, 0, NULL, &requests[0]), MX_SUCCESS);
+	assert_int_equal(mx_isend(one, &segment, 1, address, 7, NULL, &requests[1]), MX_SUCCESS);
+	for (unsigned i = 0; i < 2; i++) {
+		struct request *request = request_of(one, &requests[i]);
+
+		while (!request->done) {
+			work(other);
+			work(one);
+		}
+		lock_take(&one->lock);
+		request_limit(request, 1);
+		lock_give(&one->lock);
+	}
+	while (one->timed > 0)
+		work(one);
+	for (unsigned i = 0; i < 2; i++) {
+		assert_int_equal(mx_test(one, &requests[i], &status, &result), MX_SUCCESS);
+		assert_int_equal(result, 1);
+		assert_int_equal(status.code, MX_STATUS_SUCCESS);
+	}
+	assert_true(list_empty(&one->ended));
+}
+
 /* The peer sends to a session that it was asked for, and whose answer is not read yet. */
 static void what_is_taken_before_a_session_is_joined_is_credited_then(void **state)
 {
@@ -590,6 +626,7 @@ int main(void)
 		TEST(a_send_to_a_session_is_not_delivered_to_the_next_life),
 		TEST(a_peer_that_was_given_up_hears_of_it),
 		TEST(a_deadline_that_has_passed_is_why_a_request_fails),
+		TEST(a_deadline_is_nothing_to_a_request_that_has_ended),
 		TEST(what_is_taken_before_a_session_is_joined_is_credited_then),
 		TEST(a_process_with_ever_new_numbers_has_one_session),
 		TEST(a_node_has_no_more_sessions_than_are_left_for_others),
