@@ -2,6 +2,7 @@
 /* disposal.c - see disposal.h. */
 #include <pmd-glue/disposal.h>
 
+#include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -14,10 +15,12 @@
 #define WORKERS_MAX 32u
 #define OWNERS_MAX  256u
 #define LAG         256u /* sockets */
+#define MEMORIES    32u  /* count as one descriptor that may wait (D3) */
 
 struct item {
 	int fd;
 	uid_t uid;
+	unsigned weight;
 	STAILQ_ENTRY(item) next;
 };
 STAILQ_HEAD(items, item);
@@ -25,8 +28,8 @@ STAILQ_HEAD(items, item);
 /* A user who has something to be closed that may wait. */
 struct owner {
 	uid_t uid;
-	unsigned count; /* of descriptors; 0: this is nobody's */
-	bool served;    /* a thread closes one of these */
+	unsigned weight; /* of all; 0: this is nobody's */
+	bool served;     /* a thread closes one of these */
 	struct items items;
 };
 
@@ -76,7 +79,7 @@ static struct owner *owner_of(uid_t uid)
 	struct owner *free = &owners[OWNERS_MAX];
 
 	for (unsigned n = OWNERS_MAX; n-- > 0;) {
-		if (owners[n].count == 0)
+		if (owners[n].weight == 0)
 			free = &owners[n];
 		else if (owners[n].uid == uid)
 			return &owners[n];
@@ -88,10 +91,13 @@ static void owner_add(struct item *item)
 {
 	struct owner *owner = owner_of(item->uid);
 
-	if (owner->count++ == 0) {
+	if (owner->weight == 0) {
 		owner->uid = item->uid;
 		STAILQ_INIT(&owner->items);
 	}
+	/* Only memory has seals. */
+	item->weight = fcntl(item->fd, F_GET_SEALS) >= 0 ? 1 : MEMORIES;
+	owner->weight += item->weight;
 	STAILQ_INSERT_TAIL(&owner->items, item, next);
 }
 
@@ -101,7 +107,7 @@ static struct owner *owner_next(void)
 	for (unsigned n = 0; n <= OWNERS_MAX; n++) {
 		struct owner *owner = &owners[owner_turn++ % (OWNERS_MAX + 1)];
 
-		if (owner->count > 0 && !owner->served)
+		if (owner->weight > 0 && !owner->served)
 			return owner;
 	}
 	return NULL;
@@ -135,11 +141,11 @@ static void owner_serve(struct owner *owner)
 	closing++;
 	pthread_mutex_unlock(&lock);
 	close(item->fd);
-	free(item);
 	pthread_mutex_lock(&lock);
 	closing--;
 	owner->served = false;
-	owner->count--;
+	owner->weight -= item->weight;
+	free(item);
 }
 
 static void *work(void *unused)
@@ -199,7 +205,7 @@ bool disposal_is_full(uid_t uid)
 	bool full;
 
 	pthread_mutex_lock(&lock);
-	full = owner_of(uid)->count >= DISPOSAL_SHARE;
+	full = owner_of(uid)->weight >= DISPOSAL_SHARE * MEMORIES;
 	pthread_mutex_unlock(&lock);
 	return full;
 }

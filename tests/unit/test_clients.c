@@ -376,6 +376,27 @@ static void switch_run__sleeps_while_a_message_stays_unread(void **state)
 	rig_end();
 }
 
+/* D3: memory counts less, here of processes that have ended before what lingers is closed. */
+static void switch_run__hears_a_user_of_whom_memory_is_freed(void **state)
+{
+	const unsigned before = (rig_begin_stopped(), descriptors_count());
+	struct rogue rogue = rogue_make(SHARED_SEALS, pair_bytes());
+	const int other = clinging_call();
+
+	(void)state;
+	rig_go_on();
+	for (unsigned n = 0; n < 2 * DISPOSAL_SHARE; n++) {
+		close(rogue.socket);
+		rogue.socket = stranger_connect();
+		assert_int_equal(rogue_hello(&rogue, n), CLIENT_WELCOME);
+	}
+	assert_int_equal(rig_look().refused[CLIENT_RESOURCES], 0);
+	rogue_end(&rogue, pair_bytes());
+	close(other);
+	descriptors_await(before);
+	rig_end();
+}
+
 static bool two_strange(const struct switch_count *count)
 {
 	return count->refused[CLIENT_STRANGE] == 2;
@@ -853,6 +874,7 @@ int main(void)
 		TEST(switch_run__keeps_no_descriptor_of_a_message),
 		TEST(switch_run__waits_for_no_descriptor_to_be_closed),
 		TEST(switch_run__lets_others_in_beside_descriptors_that_linger),
+		TEST(switch_run__hears_a_user_of_whom_memory_is_freed),
 		TEST(switch_run__sleeps_while_a_message_stays_unread),
 		TEST(switch_run__closes_what_brings_no_descriptors_beside_those_that_linger),
 		TEST(switch_run__refuses_nonsense),
