@@ -3,29 +3,48 @@
 #include "label.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
-static int error;
+#define SIGNAL_LOOK 100 /* ms between looks for a signal while nobody reads */
 
-/* Waits for the reader of our output. Returns false if it cannot be written to. */
+static int error;
+static bool given_up;
+
+/* Is this process told to end? Its signals are blocked (job.c), and stay until they are read. */
+static bool told_to_end(void)
+{
+	sigset_t pending;
+
+	return sigpending(&pending) == 0 &&
+	       (sigismember(&pending, SIGINT) == 1 || sigismember(&pending, SIGTERM) == 1 ||
+		       sigismember(&pending, SIGHUP) == 1);
+}
+
+/* Waits for the reader of our output. If this process is told to end meanwhile, this and all
+ * further output is given up: ranks go on writing until they are ended. Returns false if the output
+ * cannot be written to. What poll() has room for does not block, even if a pipe does. */
 static bool write_all(int to, const char *bytes, size_t count)
 {
-	while (count > 0) {
-		ssize_t written = write(to, bytes, count);
+	while (count > 0 && !given_up) {
+		struct pollfd room = {.fd = to, .events = POLLOUT};
+		ssize_t written;
 
-		if (written < 0 && errno == EAGAIN) {
-			struct pollfd room = {.fd = to, .events = POLLOUT};
-
-			(void)poll(&room, 1, -1);
-		} else if (written < 0 && errno != EINTR) {
-			error = error != 0 ? error : errno;
-			return false;
-		} else if (written > 0) {
+		if (poll(&room, 1, SIGNAL_LOOK) <= 0) {
+			given_up = told_to_end();
+			continue;
+		}
+		written = write(to, bytes, count < PIPE_BUF ? count : PIPE_BUF);
+		if (written > 0) {
 			bytes += written;
 			count -= (size_t)written;
+		} else if (written < 0 && errno != EINTR && errno != EAGAIN) {
+			error = error != 0 ? error : errno;
+			return false;
 		}
 	}
 	return true;

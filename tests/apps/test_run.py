@@ -1,15 +1,19 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 """postern-run as a user runs it, jobs of postern_job_..., and both with other ends: a launcher that talks nonsense, and Hydra."""
+import fcntl
 import os
 import pty
 import re
 import resource
+import select
 import shutil
 import signal
 import socket
+import struct
 import subprocess
 import sys
+import termios
 import time
 import unittest
 
@@ -152,6 +156,16 @@ print("|".join(answers) + "\\n", end="", flush=True) # in one write, so that no 
         job.stdout.close()
         job.stdout = None
         self.assertEqual(job.wait(programs.TIMEOUT), 128 + signal.SIGPIPE)
+
+    def test_a_reader_that_does_not_read_keeps_no_job_from_its_end(self):
+        job = self.start("postern-run", "-n", "2", "-l", "yes", XDG_RUNTIME_DIR=self.directory)
+        room = fcntl.fcntl(job.stdout, fcntl.F_GETPIPE_SZ)
+        end = time.monotonic() + programs.TIMEOUT
+        while struct.unpack("i", fcntl.ioctl(job.stdout, termios.FIONREAD, bytes(4)))[0] <= room - 2 * select.PIPE_BUF:
+            self.assertLess(time.monotonic(), end)
+            time.sleep(0.01)
+        job.terminate()
+        self.assertEqual(job.wait(programs.TIMEOUT), 128 + signal.SIGTERM)
 
     def test_lines_that_cannot_be_written_are_told_once(self):
         with open("/dev/full", "w", encoding="ascii") as full:
