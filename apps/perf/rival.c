@@ -242,15 +242,17 @@ static int server(const char *address, const char *port)
 	}
 }
 
-/* A script that runs both may kill the server once this end is gone: the server closes first. */
+/* A script that runs both may kill the server once this end is gone, so this end waits until the
+ * server has closed. Its own line is closed before it waits: without a poll thread nothing else
+ * would acknowledge the server's last message, and the server waits for that for ten seconds. */
 static _Noreturn void client_end(int control, void *line)
 {
 	char over;
 
 	shutdown(control, SHUT_WR);
+	line_close(line);
 	while (recv(control, &over, sizeof(over), 0) > 0)
 		;
-	line_close(line);
 	_exit(0);
 }
 
