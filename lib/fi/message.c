@@ -28,40 +28,37 @@ static uint64_t class_flag(uint8_t class)
 	return class == CLASS_TAGGED ? FI_TAGGED : FI_MSG;
 }
 
-static struct operation *operation_make(struct endpoint *endpoint)
+/* One more that is free, if there is memory. */
+static void operation_make(struct endpoint *endpoint)
 {
-	struct operation *operation = endpoint->free;
+	struct operation *operation = malloc(sizeof(*operation));
 
-	if (operation) {
-		endpoint->free = operation->next;
-		return operation;
-	}
-	operation = malloc(sizeof(*operation));
 	if (!operation)
-		return NULL;
+		return;
 	operation->made = endpoint->made;
 	endpoint->made = operation;
-	return operation;
+	operation->next = endpoint->free;
+	endpoint->free = operation;
 }
 
-/* F1. Takes one, with a place for its completion. way: FI_SEND or FI_RECV. */
+/* F1. Takes one that is free, with a place for its completion. way: FI_SEND or FI_RECV. It calls
+ * nothing, and so saves no registers. */
 static struct operation *operation_try(
 	struct endpoint *endpoint, const struct post *post, uint64_t way)
 {
 	const bool sends = way == FI_SEND;
 	const struct binding *binding = sends ? &endpoint->tx : &endpoint->rx;
 	uint32_t *under_way = sends ? &endpoint->sending : &endpoint->receiving;
-	struct operation *operation;
+	struct operation *operation = endpoint->free;
 
-	if (*under_way == (sends ? endpoint->tx_size : endpoint->rx_size) ||
-		(!post->quiet && !cq_promise(binding->cq)))
+	if (!operation || *under_way == (sends ? endpoint->tx_size : endpoint->rx_size))
 		return NULL;
-	operation = operation_make(endpoint);
-	if (!operation) {
-		if (!post->quiet)
-			cq_release(binding->cq);
-		return NULL;
+	if (!post->quiet) {
+		if (!cq_has_room(binding->cq))
+			return NULL;
+		binding->cq->promised++;
 	}
+	endpoint->free = operation->next;
 	operation->many = NULL;
 	operation->endpoint = endpoint;
 	operation->context = post->context;
@@ -77,16 +74,31 @@ static struct operation *operation_try(
 	return operation;
 }
 
-/* A program that tries again and again makes progress so. */
+/* Makes what was lacking. A program that tries again and again makes progress so. */
+static __attribute__((noinline)) struct operation *operation_begin_late(
+	struct endpoint *endpoint, const struct post *post, uint64_t way)
+{
+	struct cq *cq = way == FI_SEND ? endpoint->tx.cq : endpoint->rx.cq;
+	struct operation *operation = NULL;
+
+	for (unsigned tries = 0; !operation && tries < 2; tries++) {
+		if (tries > 0)
+			endpoint_progress(endpoint);
+		if (!endpoint->free)
+			operation_make(endpoint);
+		if (!post->quiet && cq_promise(cq))
+			cq_release(cq); /* there is room now */
+		operation = operation_try(endpoint, post, way);
+	}
+	return operation;
+}
+
 static struct operation *operation_begin(
 	struct endpoint *endpoint, const struct post *post, uint64_t way)
 {
 	struct operation *operation = operation_try(endpoint, post, way);
 
-	if (operation)
-		return operation;
-	endpoint_progress(endpoint);
-	return operation_try(endpoint, post, way);
+	return operation ? operation : operation_begin_late(endpoint, post, way);
 }
 
 static bool operation_sends(const struct operation *operation)

@@ -505,12 +505,17 @@ static inline uint32_t cq_most(const struct cq *cq)
 {
 	return cq->bound > cq->least ? cq->bound : cq->least;
 }
-/* F1. Returns false if there is no place. */
-static inline bool cq_promise(struct cq *cq)
+/* Is there a place without more memory? */
+static inline bool cq_has_room(const struct cq *cq)
 {
 	const uint32_t used = cq->tail - cq->head + cq->promised;
 
-	if (used >= cq->room || used >= cq_most(cq))
+	return used < cq->room && used < cq_most(cq);
+}
+/* F1. Returns false if there is no place. */
+static inline bool cq_promise(struct cq *cq)
+{
+	if (!cq_has_room(cq))
 		return cq_promise_late(cq);
 	cq->promised++;
 	return true;
