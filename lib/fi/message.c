@@ -35,10 +35,9 @@ static void operation_make(struct endpoint *endpoint)
 
 	if (!operation)
 		return;
-	operation->made = endpoint->made;
-	endpoint->made = operation;
-	operation->next = endpoint->free;
-	endpoint->free = operation;
+	*operation = (struct operation){
+		.endpoint = endpoint, .made = endpoint->made, .next = endpoint->free};
+	endpoint->made = endpoint->free = operation;
 }
 
 /* F1. Takes one that is free, with a place for its completion. way: FI_SEND or FI_RECV. It calls
@@ -59,16 +58,11 @@ static struct operation *operation_try(
 		binding->cq->promised++;
 	}
 	endpoint->free = operation->next;
-	operation->many = NULL;
-	operation->endpoint = endpoint;
 	operation->context = post->context;
 	operation->flags = class_flag(post->class) | way;
-	operation->pending = true;
 	operation->completes = !post->quiet && (!binding->selective || post->flags & FI_COMPLETION);
 	operation->quiet = post->quiet;
 	operation->from = PEER_ANY;
-	operation->vector = NULL;
-	operation->copy = NULL;
 	list_append(&endpoint->pending, &operation->link);
 	++*under_way;
 	return operation;
@@ -124,7 +118,6 @@ static void operation_free(struct operation *operation)
 {
 	struct endpoint *endpoint = operation->endpoint;
 
-	operation->pending = false;
 	link_remove(&operation->link);
 	if (operation_sends(operation))
 		endpoint->sending--;
@@ -133,11 +126,16 @@ static void operation_free(struct operation *operation)
 	if (operation->many) {
 		cq_release_many(endpoint->rx.cq, operation->places, operation->parts);
 		free(operation->many);
+		operation->many = NULL;
 	}
-	if (operation->vector)
+	if (operation->vector) {
 		free(operation->vector);
-	if (operation->copy)
+		operation->vector = NULL;
+	}
+	if (operation->copy) {
 		free(operation->copy);
+		operation->copy = NULL;
+	}
 	operation->next = endpoint->free;
 	endpoint->free = operation;
 }
@@ -485,7 +483,7 @@ static ssize_t send_operate(struct endpoint *endpoint, const struct post *post, 
 	}
 	operation->vector = memory->vector;
 	messages_send(endpoint->messages, &operation->transfer, peer, wish);
-	return inject && operation->pending ? send_copy(operation, post, memory) : 0;
+	return inject && link_listed(&operation->link) ? send_copy(operation, post, memory) : 0;
 }
 
 static ssize_t send_locked(struct endpoint *endpoint, const struct post *post)
@@ -716,21 +714,21 @@ static ssize_t receive_locked(struct endpoint *endpoint, const struct post *post
 		return -FI_ENOCQ;
 	if ((post->flags & ~flags) != 0)
 		return -FI_EBADFLAGS;
-	if ((post->flags & FI_CLAIM && !post->context) ||
-		(post->flags & FI_DISCARD && !(post->flags & (FI_PEEK | FI_CLAIM))))
-		return -FI_EINVAL;
 	if (endpoint->caps & FI_DIRECTED_RECV && post->peer != FI_ADDR_UNSPEC) {
 		result = peer_of(endpoint, post->peer, false, &wish.peer);
 		if (result != 0)
 			return result;
 	}
+	if (!(post->flags & (SEARCH_FLAGS | FI_MULTI_RECV)))
+		return receive_begin(endpoint, post, &wish, NULL);
+	if ((post->flags & FI_CLAIM && !post->context) ||
+		(post->flags & FI_DISCARD && !(post->flags & (FI_PEEK | FI_CLAIM))))
+		return -FI_EINVAL;
 	if (post->flags & FI_PEEK)
 		return receive_peek(endpoint, post, &wish);
 	if (post->flags & FI_CLAIM)
 		return receive_claimed(endpoint, post, &wish);
-	if (post->flags & FI_MULTI_RECV)
-		return receive_many(endpoint, post, &wish);
-	return receive_begin(endpoint, post, &wish, NULL);
+	return receive_many(endpoint, post, &wish);
 }
 
 static ssize_t receive_post(struct fid_ep *fid, const struct post *post)

@@ -304,10 +304,10 @@ struct operation {
 	void *context;
 	void *buffer;
 	uint64_t flags; /* of its completion */
-	bool pending;
 	bool completes; /* FI_COMPLETION, or all do */
 	bool quiet;     /* fi_inject(): an error is logged alone */
 	uint32_t from;  /* of a receive from one peer; else PEER_ANY */
+	/* NULL in one that is free */
 	struct map_vector *vector;
 	struct many *many; /* FI_MULTI_RECV; else NULL */
 	uint32_t places;   /* of it: that were promised, */
