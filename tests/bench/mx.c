@@ -2,8 +2,8 @@
 /* mx.c - MX (myriexpress.h), for scripts/compare to hold against puts of Portals 3.2 on the same
  * node. See rival.h for its use; PTL_IFACE_NAME and PTL_PROGRESS say where and how.
  *
- * The receiver keeps a receive posted for each message that can be on its way; each message of a
- * latency is checked: it has its number.
+ * The receiver keeps a receive posted for each message that can be on its way, all of one memory,
+ * as the puts go to one place; each message of a latency is checked: it has its number.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -22,11 +22,6 @@ struct name {
 	uint64_t endpoint;
 };
 
-struct landing {
-	mx_request_t request;
-	unsigned char *memory;
-};
-
 struct line {
 	mx_endpoint_t endpoint;
 	mx_endpoint_addr_t other; /* a server learns it from the first message */
@@ -38,9 +33,8 @@ struct line {
 	uint64_t arrived;
 	uint64_t sent;
 	uint64_t left; /* sends that have ended */
-	unsigned char *from;
-	struct landing *landings;
-	mx_request_t *sends;
+	unsigned char *from, *to;
+	mx_request_t *sends, *receives;
 };
 
 /* Errors end the process with a line, which is MX's default. */
@@ -53,14 +47,11 @@ static void status_check(const mx_status_t *status, uint32_t bytes)
 
 static void landings_renew(struct line *line)
 {
-	for (; line->taken > 0; line->taken--) {
-		struct landing *landing =
-			&line->landings[(line->next + line->depth - line->taken) % line->depth];
-		mx_segment_t segment = {landing->memory, line->in};
+	mx_segment_t segment = {line->to, line->in};
 
+	for (; line->taken > 0; line->taken--)
 		mx_irecv(line->endpoint, &segment, 1, BITS, MX_MATCH_MASK_NONE, NULL,
-			&landing->request);
-	}
+			&line->receives[(line->next + line->depth - line->taken) % line->depth]);
 }
 
 /* Takes sends that have ended; all: waits until all have. */
@@ -96,11 +87,11 @@ static void line_send(void *context, bool more)
 	landings_renew(line);
 }
 
-static void number_check(const struct line *line, const unsigned char *memory)
+static void number_check(const struct line *line)
 {
 	uint64_t number;
 
-	memcpy(&number, memory, sizeof(number));
+	memcpy(&number, line->to, sizeof(number));
 	if (number != line->arrived)
 		rival_complain("message %llu has the number %llu.",
 			(unsigned long long)line->arrived, (unsigned long long)number);
@@ -115,9 +106,7 @@ static uint32_t line_receive(void *context)
 
 	landings_renew(line);
 	while (line->taken < line->depth) {
-		struct landing *landing = &line->landings[line->next];
-
-		mx_test(line->endpoint, &landing->request, &status, &result);
+		mx_test(line->endpoint, &line->receives[line->next], &status, &result);
 		if (!result)
 			break;
 		status_check(&status, line->in);
@@ -127,7 +116,7 @@ static uint32_t line_receive(void *context)
 		line->arrived++;
 		arrived++;
 		if (line->checks) {
-			number_check(line, landing->memory);
+			number_check(line);
 			break;
 		}
 	}
@@ -141,15 +130,11 @@ static void line_prepare(struct line *line, const struct rival_end *end)
 	line->checks = !end->request->stream && end->in >= WORD;
 	line->depth = end->request->window * STREAM_WINDOWS + 1;
 	line->from = calloc(1, line->out);
-	line->landings = calloc(line->depth, sizeof(*line->landings));
-	line->sends = calloc(line->depth, sizeof(mx_request_t));
-	if (!line->from || !line->landings || !line->sends)
+	line->to = calloc(1, line->in);
+	line->sends = calloc(line->depth, sizeof(*line->sends));
+	line->receives = calloc(line->depth, sizeof(*line->receives));
+	if (!line->from || !line->to || !line->sends || !line->receives)
 		rival_complain("there is no memory.");
-	for (uint32_t i = 0; i < line->depth; i++) {
-		line->landings[i].memory = calloc(1, line->in);
-		if (!line->landings[i].memory)
-			rival_complain("there is no memory.");
-	}
 	line->taken = line->depth;
 }
 
