@@ -263,9 +263,8 @@ static inline bool messages_visit(struct messages *messages)
 
 	if (!self || self != messages->visit.visitor)
 		return messages_visit_first(messages);
-	atomic_store_explicit(&self->inside, messages->number, memory_order_relaxed);
-	/* V1: in the epoch of such a visit that is a light barrier */
-	atomic_signal_fence(memory_order_seq_cst);
+	/* If it is not cheap, the epoch sends each visit to messages_visit_first(). */
+	visitor_enter_cheap(self, messages->number);
 	return __builtin_expect(epoch_now() == messages->epoch, 1) ||
 	       messages_visit_first(messages);
 }
