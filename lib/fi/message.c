@@ -706,6 +706,7 @@ static ssize_t receive_locked(struct endpoint *endpoint, const struct post *post
 		(post->class == CLASS_TAGGED ? SEARCH_FLAGS : endpoint->caps & FI_MULTI_RECV);
 	struct receive_wish wish = {
 		.class = post->class, .peer = PEER_ANY, .bits = post->tag, .ignore = post->ignore};
+	const bool special = (post->flags & (SEARCH_FLAGS | FI_MULTI_RECV)) != 0;
 	int result;
 
 	if (!endpoint->enabled)
@@ -714,16 +715,16 @@ static ssize_t receive_locked(struct endpoint *endpoint, const struct post *post
 		return -FI_ENOCQ;
 	if ((post->flags & ~flags) != 0)
 		return -FI_EBADFLAGS;
+	if (special && ((post->flags & FI_CLAIM && !post->context) ||
+			       (post->flags & FI_DISCARD && !(post->flags & (FI_PEEK | FI_CLAIM)))))
+		return -FI_EINVAL;
 	if (endpoint->caps & FI_DIRECTED_RECV && post->peer != FI_ADDR_UNSPEC) {
 		result = peer_of(endpoint, post->peer, false, &wish.peer);
 		if (result != 0)
 			return result;
 	}
-	if (!(post->flags & (SEARCH_FLAGS | FI_MULTI_RECV)))
+	if (!special)
 		return receive_begin(endpoint, post, &wish, NULL);
-	if ((post->flags & FI_CLAIM && !post->context) ||
-		(post->flags & FI_DISCARD && !(post->flags & (FI_PEEK | FI_CLAIM))))
-		return -FI_EINVAL;
 	if (post->flags & FI_PEEK)
 		return receive_peek(endpoint, post, &wish);
 	if (post->flags & FI_CLAIM)
