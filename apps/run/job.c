@@ -503,12 +503,8 @@ static int rank_start(const struct job_options *options, unsigned n)
 /* This process has up to three descriptors for each rank; a rank gets the limit that was found. */
 static void files_raise(void)
 {
-	struct rlimit all;
-
 	(void)getrlimit(RLIMIT_NOFILE, &files);
-	all = files;
-	all.rlim_cur = all.rlim_max;
-	(void)setrlimit(RLIMIT_NOFILE, &all);
+	remedy_files_take();
 }
 
 /* J4. May this process have a socket for each distant rank? Returns false after a line. */
