@@ -272,8 +272,7 @@ bool start_exchange(const char *configuration)
 			    &gasnet.ranks[i].size, kind, segment, rings) != 5 ||
 			strcmp(kind, configuration) != 0)
 			fatal("this rank was compiled with the segment %s, but rank %u published "
-			      "\"%.100s\": "
-			      "compile all ranks in the same way",
+			      "\"%.100s\": compile all ranks in the same way",
 				configuration, i, value);
 		gasnet.ranks[i].address = (void *)address;
 		segment_share(i, segment);

@@ -210,7 +210,7 @@ bool messages_abandon(struct messages *messages, struct transfer *message)
 	return given_up;
 }
 
-/* What is said of a message that has come for a receive. */
+/* Writes into a receive which message has come for it. */
 static void receive_matched(
 	struct messages *messages, struct transfer *message, const struct outcome *outcome)
 {
