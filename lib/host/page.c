@@ -2,10 +2,10 @@
 /* page.c - see page.h. */
 #include <host/page.h>
 
-#include <assert.h>
-
 #include <host/interface.h>
 #include <host/visitor.h>
+
+#define LOOK_ITEMS 8 /* objects that are told while the poll core stands aside once */
 
 uint32_t interface_number(const struct interface *interface)
 {
@@ -43,8 +43,15 @@ static bool object_in_use(const struct object_kind *kind, struct segment *segmen
 {
 	if (kind->in_use)
 		return kind->in_use(segment, index);
+	/* Acquire: a thread that sees the handle sees the object. */
 	return atomic_load_explicit(
-		       object_gate(segment, index, kind->handle), memory_order_relaxed) != 0;
+		       object_gate(segment, index, kind->handle), memory_order_acquire) != 0;
+}
+
+static bool object_is_known(const struct object_kind *kind, struct segment *segment, uint32_t index)
+{
+	return kind->is_known ? kind->is_known(segment, index)
+			      : object_in_use(kind, segment, index);
 }
 
 void select_page(struct selection *selection, struct segment *segment, struct page page,
@@ -61,40 +68,41 @@ void select_page(struct selection *selection, struct segment *segment, struct pa
 
 struct objects_look {
 	const struct object_kind *kind;
-	struct selection selection;
-	_Alignas(uint64_t) uint8_t copies[PAGE_ITEMS][OBJECT_COPY_MAX];
+	const struct selection *selection;
+	uint32_t from;
+	struct report *report;
 };
 
+/* I1. Tells LOOK_ITEMS objects of a selection, or what is left. */
 static void look_objects(struct interface *interface, void *context)
 {
-	struct objects_look *look = context;
-	uint32_t known = 0;
+	const struct objects_look *look = context;
+	struct segment *segment = interface->submission.segment;
 
 	engine_catch_up(interface->engine);
-	for (uint32_t i = 0; i < look->selection.count; i++) {
-		look->selection.indices[known] = look->selection.indices[i];
-		known += look->kind->look(
-			interface, look->selection.indices[i], look->copies[known]);
+	for (uint32_t i = look->from; i < look->selection->count && i - look->from < LOOK_ITEMS;
+		i++) {
+		uint32_t index = look->selection->indices[i];
+
+		if (!object_is_known(look->kind, segment, index))
+			continue;
+		report_object(look->report, NULL);
+		look->kind->tell(interface, index, look->report);
+		report_close(look->report);
 	}
-	look->selection.count = known;
 }
 
 void objects_tell(struct interface *interface, struct page page, const struct object_kind *kind,
 	uint32_t limit, struct report *report)
 {
 	struct segment *segment = interface->submission.segment;
-	struct objects_look look;
+	struct selection selection;
+	struct objects_look look = {.kind = kind, .selection = &selection, .report = report};
 
-	assert(kind->copy_bytes <= OBJECT_COPY_MAX);
-	look.kind = kind;
-	select_page(&look.selection, segment, page, limit, kind);
-	interface_look(interface, look_objects, &look);
-	list_open(report, kind->total(segment), page, look.selection.next);
-	for (uint32_t i = 0; i < look.selection.count; i++) {
-		report_object(report, NULL);
-		kind->tell(interface, look.selection.indices[i], look.copies[i], report);
-		report_close(report);
-	}
+	select_page(&selection, segment, page, limit, kind);
+	list_open(report, kind->total(segment), page, selection.next);
+	for (; look.from < selection.count; look.from += LOOK_ITEMS)
+		interface_look(interface, look_objects, &look);
 	report_close(report);
 }
 

@@ -28,15 +28,12 @@ struct object_kind {
 	/* NULL: an object whose handle lives is in use */
 	bool (*in_use)(const struct segment *segment, uint32_t index);
 	uint32_t (*total)(const struct segment *segment);
-	size_t copy_bytes; /* OBJECT_COPY_MAX at most */
-	/* Copies an object while the poll core stands aside (inspection.c, I1). Returns false if
-	 * the poll core does not know it. */
-	bool (*look)(struct interface *interface, uint32_t index, void *copy);
+	/* Does the poll core know an object that is in use? NULL: it does, if the object still is.
+	 * This and tell() are called while the poll core stands aside (inspection.c, I1). */
+	bool (*is_known)(const struct segment *segment, uint32_t index);
 	/* Writes the members of an object that is open. */
-	void (*tell)(struct interface *interface, uint32_t index, const void *copy,
-		struct report *report);
+	void (*tell)(struct interface *interface, uint32_t index, struct report *report);
 };
-#define OBJECT_COPY_MAX 160
 
 /* Those of `limit` objects of a kind that are in use. */
 void select_page(struct selection *selection, struct segment *segment, struct page page,

@@ -16,54 +16,30 @@
 
 /* --- counters --- */
 
-struct counter_copy {
-	uint64_t handle;
-	struct event_count count;
-	uint32_t triggers;
-	uint64_t threshold; /* the least of its triggers */
-	uint32_t sleepers;
-	uint64_t test; /* the least of its sleepers */
-};
-
-static bool look_counter(struct interface *interface, uint32_t index, void *copied)
+static void tell_counter(struct interface *interface, uint32_t index, struct report *report)
 {
 	const struct event_counter *counter = segment_counter(interface->submission.segment, index);
+	const struct event_count count = event_counter_now(counter);
 	const struct trigger_list *list = counter->triggers;
-	uint64_t handle = atomic_load_explicit(&counter->gate, memory_order_acquire);
-	struct counter_copy *copy = copied;
+	const uint32_t triggers = list ? list->count : 0;
+	const uint32_t sleepers = atomic_load_explicit(&counter->sleepers, memory_order_relaxed);
+	/* the least that is slept for; UINT64_MAX: woken just now */
+	const uint64_t test = atomic_load_explicit(&counter->wake_at, memory_order_relaxed);
 
-	if (handle == 0)
-		return false;
-	*copy = (struct counter_copy){.handle = handle_name(interface, handle)};
-	event_counter_read(counter, handle, &copy->count);
-	copy->triggers = list ? list->count : 0;
-	if (copy->triggers > 0)
-		copy->threshold = list->heap[0].threshold;
-	copy->sleepers = atomic_load_explicit(&counter->sleepers, memory_order_relaxed);
-	copy->test = atomic_load_explicit(&counter->wake_at, memory_order_relaxed);
-	return true;
-}
-
-static void tell_counter(
-	struct interface *interface, uint32_t index, const void *copy, struct report *report)
-{
-	const struct counter_copy *counter = copy;
-
-	(void)interface;
-	report_bits(report, "handle", counter->handle);
+	report_bits(report, "handle",
+		handle_name(interface, atomic_load_explicit(&counter->gate, memory_order_relaxed)));
 	report_number(report, "index", index);
-	report_number(report, "success", counter->count.success);
-	report_number(report, "failure", counter->count.failure);
-	report_number(report, "triggered", counter->triggers);
-	report_number_if(report, "threshold", counter->triggers > 0, counter->threshold);
-	report_number(report, "sleepers", counter->sleepers);
-	/* UINT64_MAX: woken just now */
-	report_number_if(report, "test", counter->sleepers > 0 && counter->test != UINT64_MAX,
-		counter->test);
+	report_number(report, "success", count.success);
+	report_number(report, "failure", count.failure);
+	report_number(report, "triggered", triggers);
+	report_number_if(
+		report, "threshold", triggers > 0, triggers > 0 ? list->heap[0].threshold : 0);
+	report_number(report, "sleepers", sleepers);
+	report_number_if(report, "test", sleepers > 0 && test != UINT64_MAX, test);
 }
 
-static const struct object_kind counter_kind = {HANDLE_COUNTER, NULL, counters_in_use,
-	sizeof(struct counter_copy), look_counter, tell_counter};
+static const struct object_kind counter_kind = {
+	HANDLE_COUNTER, NULL, counters_in_use, NULL, tell_counter};
 
 void tell_event_counters(struct interface *interface, struct page page, struct report *report)
 {
