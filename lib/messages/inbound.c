@@ -410,7 +410,7 @@ static bool kept_find(
 
 	if (!messages_visit(messages))
 		return false;
-	kept_search(messages, &probe, wish, TIER_BIT(TIER_SEARCH), false);
+	(void)kept_search(messages, &probe, wish, ATTACHMENT_ONCE, TIER_BIT(TIER_SEARCH), false);
 	/* The event was logged before the answer. What arrives behind that is for the next
 	 * messages_progress() to tell. */
 	events_run(messages);

@@ -445,6 +445,7 @@ static void event_handle(struct messages *messages, const struct message_event *
 		send_fetched(messages, item, event);
 		break;
 	case ITEM_RECEIVE:
+	case ITEM_PART:
 		receive_fetched(messages, item, event);
 		break;
 	case ITEM_UNEXPECTED:
@@ -455,9 +456,6 @@ static void event_handle(struct messages *messages, const struct message_event *
 		break;
 	case ITEM_MANY:
 		many_heard(messages, item, event);
-		break;
-	case ITEM_PART:
-		receive_fetched(messages, item, event);
 		break;
 	case ITEM_CHUNK:
 		chunk_fetched(messages, item, event);

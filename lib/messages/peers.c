@@ -163,7 +163,7 @@ void messages_dismiss(struct messages *messages, uint32_t index)
 	/* Without memory the peer is only deaf, and keeps its number. */
 	peer->dismissed = peer_shut_out(messages, index) || peer->dismissed;
 	for (; all.class < messages->options.classes; all.class ++)
-		kept_search(messages, NULL, &all, 0, true);
+		(void)kept_search(messages, NULL, &all, 0, 0, true);
 	shown_dismiss(messages, index);
 	if (!peer->failed) {
 		peer->failed = true;

@@ -191,46 +191,32 @@ void shown_done(struct messages *messages, struct transfer *message)
 	}
 }
 
-static enum answer lines_search(
-	struct messages *messages, unsigned portal, const struct search_lines *lines)
+enum answer kept_search(struct messages *messages, const void *item,
+	const struct receive_wish *wish, uint8_t flags, uint32_t log, bool remove)
 {
-	struct long_command command = {.command = {.kind = COMMAND_SEARCH}};
-
-	command.command.object.portal = portal;
-	memcpy(command.further, lines, sizeof(*lines));
-	return visit_call(&messages->visit, &command.command, NULL, NULL);
-}
-
-void kept_search(struct messages *messages, const void *item, const struct receive_wish *wish,
-	uint32_t log, bool remove)
-{
+	struct long_command command = {
+		.command = {.kind = COMMAND_SEARCH, .object.portal = class_portal(wish->class)}};
 	const struct search_lines lines = {.bits = wish->bits & ~wish->ignore,
 		.ignore = wish->ignore,
 		.nid = wish->peer,
 		.pid = UINT32_MAX,
 		.user = item_name(item),
 		.log = log,
-		.flags = item ? ATTACHMENT_ONCE : 0,
+		.flags = flags,
 		.options = REGION_TRUNCATE,
 		.remove = remove};
 
-	(void)lines_search(messages, class_portal(wish->class), &lines);
+	memcpy(command.further, &lines, sizeof(lines));
+	return visit_call(&messages->visit, &command.command, NULL, NULL);
 }
 
 /* For the oldest message that is here. PENDING: there is none yet. */
 static enum answer show_search(
 	struct messages *messages, const void *item, uint32_t log, bool remove)
 {
-	const struct search_lines lines = {.ignore = UINT64_MAX,
-		.nid = UINT32_MAX,
-		.pid = UINT32_MAX,
-		.user = item_name(item),
-		.log = log,
-		.flags = ATTACHMENT_ONCE | ATTACHMENT_HERE,
-		.options = REGION_TRUNCATE,
-		.remove = remove};
+	const struct receive_wish any = {.peer = PEER_ANY, .ignore = UINT64_MAX};
 
-	return lines_search(messages, PORTAL_MATCH, &lines);
+	return kept_search(messages, item, &any, ATTACHMENT_ONCE | ATTACHMENT_HERE, log, remove);
 }
 
 /* Takes the oldest header out of the poll core's list whose message is here. */

@@ -374,10 +374,11 @@ struct unexpected *shown_find(const struct messages *messages, uint32_t peer, ui
 bool shown_is_full(const struct messages *messages);
 void shown_dismiss(struct messages *messages, uint32_t peer);
 void shown_close(struct messages *messages);
-/* Searches what is kept, during a visit: the oldest that matches, or without an item all. `log`:
- * events that name the item. */
-void kept_search(struct messages *messages, const void *item, const struct receive_wish *wish,
-	uint32_t log, bool remove);
+/* Searches what is kept, during a visit. flags: ATTACHMENT_ONCE: for the oldest that matches, else
+ * for all; ATTACHMENT_HERE: that is here. log: events that name the item. As COMMAND_SEARCH is
+ * answered. */
+enum answer kept_search(struct messages *messages, const void *item,
+	const struct receive_wish *wish, uint8_t flags, uint32_t log, bool remove);
 
 /* Does no message that was, or is to be, shown name the peer? */
 bool shown_ended(const struct messages *messages, uint32_t peer);

@@ -110,7 +110,7 @@ struct unexpected *messages_take(
 		.room = room};
 	list_append(&messages->unexpected, &taken->all);
 	messages->peers[found->peer].carried = true;
-	kept_search(messages, taken, wish, TAKE_LOG, true);
+	(void)kept_search(messages, taken, wish, ATTACHMENT_ONCE, TAKE_LOG, true);
 	events_run(messages);
 	visit_leave(&messages->visit);
 	return taken;
