@@ -28,6 +28,21 @@ static inline void pages_unmap(void *pages, size_t bytes)
 		munmap(pages, bytes);
 }
 
+/* Several tables in one mapping. The first time, without memory, they are only counted: `bytes`;
+ * then the memory is mapped, and the same calls give each its place. */
+struct pages_tables {
+	char *memory;
+	size_t bytes;
+};
+
+static inline void *pages_table(struct pages_tables *tables, size_t count, size_t size)
+{
+	char *table = tables->memory ? tables->memory + tables->bytes : NULL;
+
+	tables->bytes += (count * size + 63) & ~(size_t)63; /* of whole cache lines */
+	return table;
+}
+
 /* The same for structures that refer to allocated memory. A leak sanitizer looks for references in
  * the heap; if the program has one, it is told to look here, too. */
 void __lsan_register_root_region(const void *, size_t) __attribute__((weak));

@@ -3,16 +3,10 @@
 #include <engine/credit.h>
 
 #include <base/barrier.h>
-#include <base/pages.h>
 #include <engine/fetch.h>
 #include <engine/unexpected.h>
 
-static size_t sharers_bytes(const struct space *space)
-{
-	return space->kept_share == 0 ? 0 : space->ranks * sizeof(*space->sharers);
-}
-
-bool credit_open(struct space *space)
+void credit_open(struct space *space)
 {
 	const uint64_t shares = (uint64_t)space->kept_share * space->ranks;
 
@@ -20,12 +14,8 @@ bool credit_open(struct space *space)
 	list_init(&space->silent);
 	list_init(&space->wanting);
 	list_init(&space->owing);
-	if (space->kept_share == 0)
-		return true;
-	if (shares < space->segment->limits.unexpected)
+	if (space->kept_share != 0 && shares < space->segment->limits.unexpected)
 		space->spare = (uint32_t)(space->segment->limits.unexpected - shares);
-	space->sharers = pages_map(sharers_bytes(space));
-	return space->sharers || space->ranks == 0;
 }
 
 static void word_forget(struct space *space, struct sharer *sharer)
@@ -40,10 +30,8 @@ static void word_forget(struct space *space, struct sharer *sharer)
 
 void credit_close(struct space *space)
 {
-	if (space->sharers)
-		list_each (struct sharer, sharer, &space->owing, owing)
-			word_forget(space, sharer);
-	pages_unmap(space->sharers, sharers_bytes(space));
+	list_each (struct sharer, sharer, &space->owing, owing)
+		word_forget(space, sharer);
 }
 
 /* --- words */

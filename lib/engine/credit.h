@@ -41,8 +41,8 @@
  * credit cost more than the answers. */
 #define UNANSWERED_LEAST 32
 
-/* For a space with shares; false: no memory. */
-bool credit_open(struct space *space);
+/* Of a space with tiers, whose table of sharers is there if it has shares. */
+void credit_open(struct space *space);
 void credit_close(struct space *space);
 
 /* The poll core alone writes it. */

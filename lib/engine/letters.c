@@ -4,7 +4,6 @@
 
 #include <assert.h>
 
-#include <base/pages.h>
 #include <engine/credit.h>
 #include <engine/delivery.h>
 #include <engine/fetch.h>
@@ -27,21 +26,11 @@ struct posted {
 	const struct map_vector *vector;
 };
 
-static size_t posted_bytes(const struct space *space)
-{
-	return space->segment->limits.receives * sizeof(*space->posted);
-}
-
-bool letters_open(struct space *space)
+void letters_place(struct space *space, struct pages_tables *tables)
 {
 	space->posted_free = MATCH_NONE;
-	space->posted = pages_map(posted_bytes(space));
-	return space->posted || posted_bytes(space) == 0;
-}
-
-void letters_close(struct space *space)
-{
-	pages_unmap(space->posted, posted_bytes(space));
+	space->posted =
+		pages_table(tables, space->segment->limits.receives, sizeof(*space->posted));
 }
 
 /* --- slots */

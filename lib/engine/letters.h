@@ -28,9 +28,8 @@
 
 #include <engine/state.h>
 
-/* Returns false without memory. */
-bool letters_open(struct space *space);
-void letters_close(struct space *space);
+/* The table of a space with tiers that is about to open. */
+void letters_place(struct space *space, struct pages_tables *tables);
 
 /* COMMAND_RECEIVE. Returns false if the receive has taken a message that was kept. */
 bool letters_post(struct space *space, const struct command *command);

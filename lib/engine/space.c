@@ -47,6 +47,20 @@ void space_deny(struct space *space, struct process from, const struct message_h
 		space->uid, counter);
 }
 
+/* Pages of them that are not used take no memory. */
+static void tables_place(struct space *space)
+{
+	const uint32_t portals = space->segment->limits.portals;
+
+	space->lists = pages_table(&space->tables, space->list_count, sizeof(*space->lists));
+	space->unmatched = pages_table(&space->tables, portals, sizeof(*space->unmatched));
+	space->portals = pages_table(&space->tables, portals, sizeof(*space->portals));
+	if (space->kind == SPACE_TIERS) {
+		letters_place(space, &space->tables);
+		unexpected_place(space, &space->tables);
+	}
+}
+
 static bool lists_create(struct space *space)
 {
 	const struct segment *segment = space->segment;
@@ -56,27 +70,26 @@ static bool lists_create(struct space *space)
 		.count = segment->limits.entries + segment->limits.receives,
 	};
 	space->list_count = segment->limits.portals * (space->kind == SPACE_TIERS ? TIERS : 1);
-	space->lists = calloc(space->list_count, sizeof(*space->lists));
-	space->unmatched = calloc(segment->limits.portals, sizeof(*space->unmatched));
-	space->portals = calloc(segment->limits.portals, sizeof(*space->portals));
-	if (!space->lists || !space->unmatched || !space->portals)
+	tables_place(space);
+	space->tables.memory = pages_map_root(space->tables.bytes);
+	if (!space->tables.memory)
 		return false;
+	space->tables.bytes = 0;
+	tables_place(space);
 	for (uint32_t i = 0; i < space->list_count; i++)
 		match_list_init(&space->lists[i]);
-	return space->kind != SPACE_TIERS || (unexpected_open(space) && letters_open(space));
+	return space->kind != SPACE_TIERS || unexpected_open(space);
 }
 
 static void space_free(struct space *space)
 {
-	for (uint32_t i = 0; i < space->list_count; i++)
-		match_list_clear(&space->lists[i]);
-	if (space->kind == SPACE_TIERS) {
-		unexpected_close(space);
-		letters_close(space);
+	if (space->tables.memory) {
+		for (uint32_t i = 0; i < space->list_count; i++)
+			match_list_clear(&space->lists[i]);
+		if (space->kind == SPACE_TIERS)
+			unexpected_close(space);
 	}
-	free(space->lists);
-	free(space->unmatched);
-	free(space->portals);
+	pages_unmap_root(space->tables.memory, space->tables.bytes);
 	free(space);
 }
 
@@ -104,7 +117,6 @@ bool engine_space_open(struct engine *engine, uint32_t number, const struct spac
 	space->selves = options->selves;
 	space->life = options->life;
 	if (!lists_create(space)) {
-		space->list_count = 0; /* they may not have been made */
 		space_free(space);
 		return false;
 	}

@@ -9,6 +9,7 @@
 #include <base/barrier.h>
 #include <base/list.h>
 #include <base/owner.h>
+#include <base/pages.h>
 #include <base/pool.h>
 #include <base/probe.h>
 #include <base/trace.h>
@@ -144,6 +145,7 @@ struct space {
 	enum space_kind kind;
 	bool closing; /* it has no number any more, and is to go with its last operation */
 
+	struct pages_tables tables; /* all that are the poll core's alone, but the kept messages */
 	struct match_table entries;
 	struct match_list *lists; /* one per Portal; SPACE_TIERS: one for each of its tiers */
 	uint32_t list_count;

@@ -3,10 +3,8 @@
 #include <engine/unexpected.h>
 
 #include <assert.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include <base/pages.h>
 #include <engine/credit.h>
 #include <engine/rma.h>
 #include <engine/fetch.h>
@@ -74,60 +72,38 @@ struct wish {
 	uint8_t options; /* of a region */
 };
 
-static size_t headers_bytes(const struct space *space)
+void unexpected_place(struct space *space, struct pages_tables *tables)
 {
-	return space->segment->limits.unexpected * sizeof(*space->headers);
-}
+	const struct segment_limits *limits = &space->segment->limits;
 
-static size_t copies_bytes(const struct space *space)
-{
-	return space->two_sided ? space->segment->limits.unexpected * sizeof(*space->copies) : 0;
-}
-
-static size_t counts_bytes(const struct space *space)
-{
-	return space->ranks * sizeof(*space->kept_of);
-}
-
-static size_t sources_bytes(const struct space *space)
-{
-	return (size_t)space->ranks * space->segment->limits.portals * sizeof(*space->sources);
+	space->kept_lists = pages_table(tables, limits->portals, sizeof(*space->kept_lists));
+	space->kept_of = pages_table(tables, space->ranks, sizeof(*space->kept_of));
+	space->arriving_of = pages_table(tables, space->ranks, sizeof(*space->arriving_of));
+	space->headers = pages_table(tables, limits->unexpected, sizeof(*space->headers));
+	space->copies = pages_table(
+		tables, space->two_sided ? limits->unexpected : 0, sizeof(*space->copies));
+	space->sharers = pages_table(
+		tables, space->kept_share != 0 ? space->ranks : 0, sizeof(*space->sharers));
+	space->sources = pages_table(
+		tables, (size_t)space->ranks * limits->portals, sizeof(*space->sources));
 }
 
 bool unexpected_open(struct space *space)
 {
-	const struct segment_limits *limits = &space->segment->limits;
-
 	list_init(&space->lent);
-	space->headers = pages_map(headers_bytes(space));
-	space->copies = pages_map(copies_bytes(space));
-	space->kept_lists = calloc(limits->portals, sizeof(*space->kept_lists));
-	space->kept_of = pages_map(counts_bytes(space));
-	space->arriving_of = pages_map(counts_bytes(space));
-	space->sources = pages_map(sources_bytes(space));
-	if (!kept_table_init(&space->kept, limits->unexpected, space->engine->secret) ||
-		!credit_open(space) || !space->kept_lists ||
-		(!space->headers && limits->unexpected > 0) ||
-		(!space->copies && copies_bytes(space) > 0) ||
-		((!space->kept_of || !space->arriving_of || !space->sources) && space->ranks > 0))
-		return false;
-	for (uint32_t i = 0; i < limits->portals; i++)
+	credit_open(space);
+	for (uint32_t i = 0; i < space->segment->limits.portals; i++)
 		kept_list_init(&space->kept_lists[i]);
-	return true;
+	return kept_table_init(
+		&space->kept, space->segment->limits.unexpected, space->engine->secret);
 }
 
 void unexpected_close(struct space *space)
 {
-	for (uint32_t i = 0; space->kept_lists && i < space->segment->limits.portals; i++)
+	for (uint32_t i = 0; i < space->segment->limits.portals; i++)
 		kept_list_clear(&space->kept_lists[i]);
 	kept_table_free(&space->kept);
-	free(space->kept_lists);
-	pages_unmap(space->headers, headers_bytes(space));
-	pages_unmap(space->copies, copies_bytes(space));
 	credit_close(space);
-	pages_unmap(space->kept_of, counts_bytes(space));
-	pages_unmap(space->arriving_of, counts_bytes(space));
-	pages_unmap(space->sources, sources_bytes(space));
 }
 
 /* --- ranks */

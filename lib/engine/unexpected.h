@@ -52,7 +52,9 @@
 
 #include <engine/tiers.h>
 
-/* For a space with tiers; false: no memory. */
+/* The tables of a space with tiers that is about to open. */
+void unexpected_place(struct space *space, struct pages_tables *tables);
+/* With these tables; false: no memory. */
 bool unexpected_open(struct space *space);
 void unexpected_close(struct space *space);
 
