@@ -76,13 +76,10 @@ enum answer events_free(const struct visit *visit)
 {
 	struct queue *queue = visit_queue(visit);
 	uint64_t slots = queue_slots(queue), bytes = events_bytes(queue->count);
-	struct command command = {.kind = COMMAND_QUEUE_FREE};
-	enum answer answer;
+	enum answer answer =
+		visit_command(visit, COMMAND_QUEUE_FREE, visit->index, visit->generation);
 	unsigned looks = 0;
 
-	command.object.index = visit->index;
-	command.object.generation = visit->generation;
-	answer = visit_call(visit, &command, NULL, NULL);
 	if (answer != ANSWER_OK)
 		return answer;
 	/* Threads that waited have been woken; the queue is used again when they have left. */

@@ -158,3 +158,12 @@ enum answer visit_call(const struct visit *visit, struct command *command,
 		interface_drive();
 	return answer;
 }
+
+enum answer visit_command(
+	const struct visit *visit, enum command_kind kind, uint32_t index, uint32_t generation)
+{
+	struct command command = {
+		.kind = (uint8_t)kind, .object = {.index = index, .generation = generation}};
+
+	return visit_call(visit, &command, NULL, NULL);
+}

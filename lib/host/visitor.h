@@ -247,5 +247,8 @@ bool front_handle_lives(const struct front *front, uint64_t handle, enum handle_
 enum answer visit_call(const struct visit *visit, struct command *command,
 	const struct region_description *after, struct region_description *before)
 	CORE_API(visit_call);
+/* The same for a command that says nothing else than which object it is for. */
+enum answer visit_command(const struct visit *visit, enum command_kind kind, uint32_t index,
+	uint32_t generation) CORE_API(visit_command);
 
 #endif

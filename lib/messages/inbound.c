@@ -71,14 +71,12 @@ static bool receive_may_match(const struct messages *messages)
 /* The poll core has to carry out what was posted before it is known what a receive gets. */
 static void receive_catch_up(struct messages *messages)
 {
-	struct command command = {.kind = COMMAND_RANK_ENDED};
-
 	if (messages_has_events(messages))
 		events_run(messages);
 	if (!messages->waits_post || !receive_may_match(messages))
 		return;
 	messages->waits_post = false;
-	(void)visit_call(&messages->visit, &command, NULL, NULL);
+	(void)visit_command(&messages->visit, COMMAND_RANK_ENDED, 0, 0);
 	events_run(messages);
 }
 

@@ -87,11 +87,7 @@ bool entry_append(struct messages *messages, const struct entry_wish *wish, uint
 
 bool entry_withdraw(struct messages *messages, uint32_t index, uint32_t generation)
 {
-	struct command command = {.kind = COMMAND_WITHDRAW};
-
-	command.object.index = index;
-	command.object.generation = generation;
-	return visit_call(&messages->visit, &command, NULL, NULL) == ANSWER_OK;
+	return visit_command(&messages->visit, COMMAND_WITHDRAW, index, generation) == ANSWER_OK;
 }
 
 void move_post(struct messages *messages, const struct move *move, const struct rma_line *line)
@@ -184,14 +180,13 @@ bool vector_bind(struct messages *messages, struct transfer *message)
 
 void vector_unbind(struct messages *messages, struct transfer *message)
 {
-	struct command command = {.kind = COMMAND_REGION_RELEASE};
+	const uint32_t region = message->region;
 
-	command.object.index = message->region;
-	command.object.generation = message->region_generation;
 	message->region = 0;
 	messages->peers[message->peer].vectors--;
 	messages->vectors--;
-	(void)visit_call(&messages->visit, &command, NULL, NULL);
+	(void)visit_command(
+		&messages->visit, COMMAND_REGION_RELEASE, region, message->region_generation);
 }
 
 /* The last entry of a tier of a Portal. It has no memory: it keeps headers alone (M5), or answers
@@ -418,14 +413,6 @@ static void greeting_heard(struct messages *messages, const struct message_event
 		counter_add(&segment_counters(messages->visit.segment)->greetings_dropped, 1);
 }
 
-static void portal_enable(struct messages *messages, unsigned portal)
-{
-	struct command command = {.kind = COMMAND_PORTAL_ENABLE};
-
-	command.object.index = portal;
-	(void)visit_call(&messages->visit, &command, NULL, NULL);
-}
-
 static void event_handle(struct messages *messages, const struct message_event *event)
 {
 	void *item = (void *)(uintptr_t)event->user;
@@ -556,9 +543,10 @@ unsigned events_run(struct messages *messages)
 	}
 	if (messages->disabled) {
 		messages->disabled = false;
-		portal_enable(messages, PORTAL_SIDE);
+		(void)visit_command(&messages->visit, COMMAND_PORTAL_ENABLE, PORTAL_SIDE, 0);
 		if (!messages->options.peers)
-			portal_enable(messages, PORTAL_GREETINGS);
+			(void)visit_command(
+				&messages->visit, COMMAND_PORTAL_ENABLE, PORTAL_GREETINGS, 0);
 	}
 	if (!list_empty(&messages->leaving))
 		many_leave(messages);

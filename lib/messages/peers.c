@@ -106,13 +106,10 @@ bool messages_admit(struct messages *messages, struct process process, uint32_t 
 /* Has the poll core no message from a peer that was dismissed any more? Its events are here. */
 static bool rank_ended(struct messages *messages, uint32_t peer)
 {
-	struct command command = {.kind = COMMAND_RANK_ENDED};
-	bool ended;
+	const enum answer answer = visit_command(&messages->visit, COMMAND_RANK_ENDED, peer, 0);
 
-	command.object.index = peer;
-	ended = visit_call(&messages->visit, &command, NULL, NULL) == ANSWER_OK;
 	events_run(messages);
-	return ended;
+	return answer == ANSWER_OK;
 }
 
 bool messages_retire(struct messages *messages, uint32_t index)

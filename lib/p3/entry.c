@@ -217,14 +217,11 @@ int PtlMEInsert(ptl_handle_me_t current, ptl_process_id_t matchid, ptl_match_bit
 int object_unlink(uint64_t handle, enum handle_kind kind, enum command_kind unlink, int invalid)
 {
 	struct visit visit;
-	struct command command = {.kind = (uint8_t)unlink};
 	int code = visit_enter(&visit, handle, kind, invalid);
 
 	if (code != PTL_OK)
 		return code;
-	command.object.index = visit.index;
-	command.object.generation = visit.generation;
-	code = code_of(visit_call(&visit, &command, NULL, NULL), invalid);
+	code = code_of(visit_command(&visit, unlink, visit.index, visit.generation), invalid);
 	visit_leave(&visit);
 	return code;
 }

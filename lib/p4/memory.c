@@ -146,15 +146,13 @@ int PtlMDBind(ptl_handle_ni_t ni_handle, const ptl_md_t *md, ptl_handle_md_t *md
 
 int PtlMDRelease(ptl_handle_md_t md_handle)
 {
-	struct command command = {.kind = COMMAND_REGION_RELEASE};
 	struct call call;
 	int code = call_enter(&call, md_handle, NAME_MD);
 
 	if (code != PTL_OK)
 		return code;
-	command.object.index = call.visit.index;
-	command.object.generation = call.visit.generation;
-	code = code_of(visit_call(&call.visit, &command, NULL, NULL));
+	code = code_of(visit_command(
+		&call.visit, COMMAND_REGION_RELEASE, call.visit.index, call.visit.generation));
 	call_leave(&call);
 	return code;
 }
