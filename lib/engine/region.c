@@ -25,16 +25,11 @@ struct region *region_of(struct space *space, uint64_t handle)
 	return region_find(space, handle_index(handle), handle_generation(handle));
 }
 
-static uint32_t region_index(struct space *space, const struct region *region)
-{
-	return (uint32_t)(region - segment_region(space->segment, 0));
-}
-
 static uint64_t region_handle(struct space *space, const struct region *region)
 {
 	uint64_t gate = atomic_load_explicit(&region->gate, memory_order_relaxed);
 
-	return handle_make(HANDLE_REGION, space->interface, region_index(space, region),
+	return handle_make(HANDLE_REGION, space->interface, region_number(space, region),
 		gate_generation(gate));
 }
 
@@ -135,7 +130,7 @@ static void region_depart(struct space *space, struct region *region, const stru
 		else
 			space_count(space, events_lost);
 	}
-	region_free(space, region_index(space, region));
+	region_free(space, region_number(space, region));
 	if (logging.slot)
 		event_publish(space, queue, &logging, 1);
 }
@@ -212,13 +207,9 @@ static void region_open(struct space *space, struct region *region)
 
 void region_bind(struct space *space, uint32_t index, uint32_t generation)
 {
-	struct region *region;
+	struct region *region = region_named(space, index, generation);
 
-	if (index >= space->segment->limits.regions)
-		return;
-	region = segment_region(space->segment, index);
-	if (!gate_is(atomic_load_explicit(&region->gate, memory_order_relaxed), generation) ||
-		region->state != REGION_FREE)
+	if (!region || region->state != REGION_FREE)
 		return;
 	region->entry = INDEX_NONE;
 	region_open(space, region);
@@ -228,23 +219,15 @@ void region_bind(struct space *space, uint32_t index, uint32_t generation)
 
 void region_attach(struct space *space, uint32_t index, uint32_t generation)
 {
-	struct segment *segment = space->segment;
-	struct match_entry *match;
-	struct region *region;
-	struct entry *entry;
+	struct region *region = region_named(space, index, generation);
+	struct match_entry *match = NULL;
 
-	if (index >= segment->limits.regions)
-		return;
-	region = segment_region(segment, index);
-	if (!gate_is(atomic_load_explicit(&region->gate, memory_order_relaxed), generation) ||
-		region->state != REGION_FREE)
+	if (!region || region->state != REGION_FREE)
 		return;
 	region_open(space, region);
 	/* Another thread may have unlinked the entry since. */
-	entry = region->entry < segment->limits.entries
-			? entry_find(space, region->entry, region->entry_generation)
-			: NULL;
-	match = entry ? segment_match(segment, region->entry) : NULL;
+	if (entry_find(space, region->entry, region->entry_generation))
+		match = segment_match(space->segment, region->entry);
 	if (!match || match->region != INDEX_NONE) {
 		space_count(space, commands_stale);
 		region->entry = INDEX_NONE;

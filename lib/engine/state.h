@@ -313,8 +313,8 @@ static inline struct map region_map(const struct region *region, uint64_t offset
 		.start = region->start + offset, .vector = region->vector, .length = length};
 }
 
-/* NULL: stale. */
-static inline struct region *region_find(
+/* NULL: stale. A region that is REGION_FREE is about to come. */
+static inline struct region *region_named(
 	const struct space *space, uint32_t index, uint32_t generation)
 {
 	struct region *region;
@@ -322,10 +322,18 @@ static inline struct region *region_find(
 	if (index >= space->segment->limits.regions)
 		return NULL;
 	region = segment_region(space->segment, index);
-	if (!gate_is(atomic_load_explicit(&region->gate, memory_order_relaxed), generation) ||
-		region->state == REGION_FREE)
-		return NULL;
-	return region;
+	return gate_is(atomic_load_explicit(&region->gate, memory_order_relaxed), generation)
+		       ? region
+		       : NULL;
+}
+
+/* NULL: stale, or not here yet. */
+static inline struct region *region_find(
+	const struct space *space, uint32_t index, uint32_t generation)
+{
+	struct region *region = region_named(space, index, generation);
+
+	return region && region->state != REGION_FREE ? region : NULL;
 }
 
 struct region *region_of(struct space *space, uint64_t handle);
