@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* delivery.h - what a delivery says of a request. There is one for each kind of space, which finds
- * memory for its requests: lists.h. What follows, operations, placement, replies and ends, is the
- * same for all (incoming.c).
- */
+/* delivery.h - what is said of a request that has found its memory, in spaces of all kinds. */
 #ifndef ENGINE_DELIVERY_H
 #define ENGINE_DELIVERY_H
 
@@ -14,6 +11,13 @@ struct placement {
 	uint64_t offset;
 	uint64_t length; /* manipulated length */
 };
+
+/* The placement's memory. For length 0 the remote offset is unchecked. */
+static inline struct map placement_map(
+	const struct region *region, const struct placement *placement)
+{
+	return region_map(region, placement->offset, placement->length);
+}
 
 /* Fills in the sender's part of the account of an incoming message. */
 static inline void account_from(

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* incoming.c - messages that arrive: how their space finds memory for them (delivery.h), and what
- * follows, which is the same for all kinds of spaces.
+/* incoming.c - messages that arrive, and what follows in a space with match lists (lists.h). Those
+ * for spaces with tiers go on in tiers.h, rma.h and letters.h.
  *
  *     put    delivery          -> PUT_START, data placed -> PUT_END, acknowledgement
  *                                 here as a whole: data placed -> PUT_START and PUT_END,
@@ -15,7 +15,6 @@
  */
 #include <engine/logging.h>
 
-#include <base/handle.h>
 #include <engine/amo.h>
 #include <engine/rma.h>
 #include <engine/letters.h>
@@ -26,28 +25,6 @@
 
 #define ALWAYS_INLINE inline __attribute__((always_inline))
 #define NOINLINE      __attribute__((noinline))
-
-/* The placement's memory. For length 0 the remote offset is unchecked. */
-static struct map placement_map(const struct region *region, const struct placement *placement)
-{
-	return region_map(region, placement->offset, placement->length);
-}
-
-/* Finds the region that takes a put or a get; NULL after counting why there is none. Otherwise the
- * region has granted one operation, *placement is written, and if `operation` there is memory for a
- * struct operation. */
-static ALWAYS_INLINE struct region *deliver(struct space *space, struct process from,
-	const struct message_header *header, bool operation, struct placement *placement)
-{
-	switch (space->kind) {
-	case SPACE_LISTS:
-		return lists_deliver(space, from, header, operation, placement);
-	case SPACE_TIERS: /* another kind of message */
-		space_count(space, dropped_bad_message);
-		break;
-	}
-	return NULL;
-}
 
 /* What the events of a request that has been granted say. */
 static void account_accepted(struct account *account, struct process from,
@@ -230,7 +207,7 @@ static ALWAYS_INLINE void put_whole(struct space *space, struct process from,
 	const struct message_header *header, const void *data)
 {
 	struct placement placement;
-	struct region *region = deliver(space, from, header, header->handle != 0, &placement);
+	struct region *region = lists_deliver(space, from, header, header->handle != 0, &placement);
 
 	if (!region)
 		return;
@@ -243,7 +220,7 @@ static void put_begin(struct space *space, struct process from, const struct mes
 	const struct record *record, struct inbound *inbound)
 {
 	struct placement placement;
-	struct region *region = deliver(space, from, header, true, &placement);
+	struct region *region = lists_deliver(space, from, header, true, &placement);
 
 	if (!region)
 		return;
@@ -277,7 +254,7 @@ static void get_begin(struct space *space, struct process from, const struct mes
 	struct message_header reply = *header;
 	struct placement placement;
 	struct operation *operation;
-	struct region *region = deliver(space, from, header, true, &placement);
+	struct region *region = lists_deliver(space, from, header, true, &placement);
 
 	if (!region) {
 		get_refuse(space->engine, from, header);
@@ -512,7 +489,7 @@ static void message_take(struct space *space, struct process from,
 	}
 }
 
-/* A message that is here as a whole, but a put to a space. */
+/* A message that is here as a whole, but a put to a space with match lists. */
 static NOINLINE void message_whole(struct engine *engine, struct process from,
 	const struct message_header *header, const void *data, uint32_t length)
 {
@@ -541,7 +518,8 @@ void incoming_whole(void *context, struct process from, const void *bytes, uint3
 		return;
 	}
 	space = space_find(engine, header.space);
-	if (__builtin_expect(header.kind == MESSAGE_PUT && space, 1)) {
+	if (__builtin_expect(
+		    header.kind == MESSAGE_PUT && space && space->kind == SPACE_LISTS, 1)) {
 		put_whole(space, from, &header, data);
 	} else {
 		const struct message_header copy =

@@ -90,7 +90,9 @@ LISTS_INLINE struct region *lists_search(struct space *space, struct process fro
 	return region;
 }
 
-/* deliver() in incoming.c. */
+/* Finds the region that takes a put or a get; NULL after counting why there is none. Otherwise the
+ * region has granted one operation, *placement is written, and if `operation` there is memory for a
+ * struct operation. */
 LISTS_INLINE struct region *lists_deliver(struct space *space, struct process from,
 	const struct message_header *header, bool operation, struct placement *placement)
 {

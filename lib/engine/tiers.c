@@ -463,16 +463,15 @@ static void load_answer(struct space *space, struct operation *answer, uint16_t 
 		});
 }
 
-/* Answers a request that moves nothing. */
-static void request_refuse(struct engine *engine, struct process from,
-	const struct message_header *header, uint16_t detail)
+void tiers_refuse(struct engine *engine, struct process from, const struct message_header *header,
+	unsigned detail)
 {
 	bool load = header->kind == MESSAGE_LOAD || header->kind == MESSAGE_FETCH ||
 		    (header->kind == MESSAGE_ASK && header->detail == MESSAGE_ASK_LOAD);
 	struct message_header answer = {
 		.kind = load ? MESSAGE_LOADED : MESSAGE_STORED,
 		.space = header->space,
-		.detail = detail,
+		.detail = (uint16_t)detail,
 		.operation = header->operation,
 	};
 
@@ -498,13 +497,7 @@ static void copy_answer(struct space *space, struct operation *answer, struct pr
 		return;
 	}
 	answer_end(space->engine, answer);
-	request_refuse(space->engine, from, header, (uint16_t)detail);
-}
-
-void tiers_refuse(struct engine *engine, struct process from, const struct message_header *header,
-	enum tier_verdict verdict)
-{
-	request_refuse(engine, from, header, (uint16_t)verdict);
+	tiers_refuse(space->engine, from, header, detail);
 }
 
 /* U6. Is it kept with its data by an entry that has no memory for that? */
@@ -521,8 +514,7 @@ static ALWAYS_INLINE void store_take(struct space *space, struct process from,
 	const struct message_header *header, const void *data, const struct find *find)
 {
 	struct region *region = find->region;
-	const struct map memory =
-		region_map(region, find->placement.offset, find->placement.length);
+	const struct map memory = placement_map(region, &find->placement);
 	struct account account = account_of(find, header);
 	const uint64_t start = region_start(region, find->placement.offset);
 	uint16_t detail =
@@ -594,7 +586,7 @@ static void amo_take(struct space *space, struct process from, const struct mess
 {
 	const struct placement *placement = &find->placement;
 	struct region *region = find->region;
-	const struct map memory = region_map(region, placement->offset, placement->length);
+	const struct map memory = placement_map(region, placement);
 	struct account account = account_of(find, header);
 	bool fetches = header->kind == MESSAGE_FETCH;
 	const enum tier_event kind = fetches ? TIER_FETCH : TIER_ATOMIC;
@@ -715,7 +707,7 @@ void tiers_store_begin(struct space *space, struct process from,
 	}
 	space_count(space, puts_received);
 	operation = request_begin(space, OPERATION_RECEIVE, from, header, &find);
-	inbound->memory = region_map(find.region, find.placement.offset, find.placement.length);
+	inbound->memory = placement_map(find.region, &find.placement);
 	inbound->context = operation;
 	inbound->want_end = true;
 }
@@ -741,7 +733,7 @@ static void load_take(struct space *space, struct process from, const struct mes
 	const struct find *find)
 {
 	const struct placement *placement = &find->placement;
-	const struct map memory = region_map(find->region, placement->offset, placement->length);
+	const struct map memory = placement_map(find->region, placement);
 	struct operation *answer = answer_begin(space->engine, from, placement->length);
 	struct account account = account_of(find, header);
 	uint16_t detail = answer_detail(find->region, find->attachment, false);
@@ -761,15 +753,14 @@ static void load_fail(struct space *space, struct process from, const struct mes
 	uint16_t detail = answer_detail(find->region, find->attachment, false);
 
 	request_pass(space, find, TIER_GET, account_verdict(&account, false), &account);
-	request_refuse(space->engine, from, header, detail | TIER_FAULT);
+	tiers_refuse(space->engine, from, header, detail | TIER_FAULT);
 }
 
 /* A longer load: it is answered from where it lies. */
 static void load_serve(struct space *space, struct process from,
 	const struct message_header *header, const struct find *find)
 {
-	const struct map memory =
-		region_map(find->region, find->placement.offset, find->placement.length);
+	const struct map memory = placement_map(find->region, &find->placement);
 	struct operation *operation;
 	uint16_t detail;
 
@@ -869,14 +860,9 @@ static enum answer region_release(struct space *space, const struct command *com
 
 static enum answer counter_answer(struct space *space, const struct command *command)
 {
-	struct event_counter *counter;
-	uint64_t gate;
+	struct event_counter *counter = counter_of(space, command);
 
-	if (command->count.index >= space->segment->limits.counters)
-		return ANSWER_GONE;
-	counter = segment_counter(space->segment, command->count.index);
-	gate = atomic_load_explicit(&counter->gate, memory_order_relaxed);
-	if (!gate_is(gate, command->count.generation))
+	if (!counter)
 		return ANSWER_GONE;
 	switch (command->kind) {
 	case COMMAND_COUNTER_ADD:

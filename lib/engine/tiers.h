@@ -138,9 +138,9 @@ void tiers_load(struct space *space, struct process from, const struct message_h
 void tiers_amo(struct space *space, struct process from, const struct message_header *header,
 	const void *data);
 void tiers_asked(struct space *space, struct process from, const struct message_header *header);
-/* Answers one that is refused. */
+/* Answers one that is refused, and moves nothing. detail: of the answer, with the verdict. */
 void tiers_refuse(struct engine *engine, struct process from, const struct message_header *header,
-	enum tier_verdict verdict);
+	unsigned detail);
 /* The last of a store has been placed, or will not come; an answer to a load has been sent. */
 void tiers_stored(struct engine *engine, struct operation *operation, enum transport_fail why);
 void tiers_served(struct engine *engine, struct operation *operation, enum transport_fail why);

@@ -15,8 +15,7 @@ static void triggered_give(struct space *space, uint32_t count)
 	atomic_fetch_sub_explicit(&space->segment->triggered, count, memory_order_relaxed);
 }
 
-/* The counter that a command names; NULL: stale. */
-static struct event_counter *counter_of(const struct space *space, const struct command *command)
+struct event_counter *counter_of(const struct space *space, const struct command *command)
 {
 	struct event_counter *counter;
 

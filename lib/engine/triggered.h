@@ -12,6 +12,8 @@
 #define TRIGGERED_MAX (1u << 20) /* of an engine */
 #define TRIGGERED_RUN 64
 
+/* The counter that a command names by its index and generation; NULL: stale. */
+struct event_counter *counter_of(const struct space *space, const struct command *command);
 /* COMMAND_TRIGGER. */
 void triggered_keep(struct space *space, const struct long_command *command);
 /* COMMAND_COUNTER_CANCEL, which is answered when what was ready before has run. */
