@@ -599,19 +599,18 @@ API void adi_send(struct adi_operation **at, void *owner, int to, int presented,
 API void adi_receive(struct adi_operation **at, void *owner, int source, int tag, int context,
 	void *buffer, int room)
 {
+	struct receive_wish wish = {.peer = PEER_ANY, .buffer = buffer, .room = (size_t)room};
 	struct adi_operation *operation;
-	size_t size;
-	uint64_t ignore, bits = bits_make(context, source, tag, &ignore);
 
+	wish.bits = bits_make(context, source, tag, &wish.ignore);
 	if (!adi.messages)
 		adi_fail("a receive before A_INIT, or after A_END: receive between the two");
 	operation = operation_make(at, owner);
-	size = (size_t)room;
 	if (room < 0) {
-		buffer = operation->owned = room_make(&operation->room);
-		size = operation->room;
+		wish.buffer = operation->owned = room_make(&operation->room);
+		wish.room = operation->room;
 	}
-	messages_receive(adi.messages, &operation->message, bits, ignore, buffer, size);
+	messages_receive_wish(adi.messages, &operation->message, &wish);
 }
 
 static bool operation_look(void *context)

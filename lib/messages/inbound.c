@@ -93,17 +93,6 @@ static void receive_begin(struct messages *messages, struct transfer *message)
 	visit_leave(&messages->visit);
 }
 
-void messages_receive(struct messages *messages, struct transfer *message, uint64_t bits,
-	uint64_t ignore, void *buffer, uint64_t room)
-{
-	transfer_begin(message, ITEM_RECEIVE, 0, PEER_ANY, bits & ~ignore);
-	message->ignore = ignore;
-	message->buffer = buffer;
-	message->vector = NULL;
-	message->length = room;
-	receive_begin(messages, message);
-}
-
 void messages_receive_wish(
 	struct messages *messages, struct transfer *message, const struct receive_wish *wish)
 {
@@ -117,15 +106,6 @@ void messages_receive_wish(
 	if (wish->many)
 		wish->many->receive = message;
 	receive_begin(messages, message);
-}
-
-void messages_receive_pieces(struct messages *messages, struct transfer *message, uint64_t bits,
-	uint64_t ignore, const struct map_vector *vector)
-{
-	const struct receive_wish wish = {
-		.peer = PEER_ANY, .bits = bits, .ignore = ignore, .vector = vector};
-
-	messages_receive_wish(messages, message, &wish);
 }
 
 void receives_resume(struct messages *messages)

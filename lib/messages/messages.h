@@ -299,20 +299,15 @@ void messages_send(struct messages *messages, struct transfer *message, uint32_t
 /* Sends a short message that can leave at once and wants no answer: it is done, and done() is not
  * called. Returns false for any other, and for one that has to wait: messages_send() sends it. */
 bool messages_inject(struct messages *messages, uint32_t peer, const struct send_wish *wish);
-/* If a message that it matches is here as a whole, done() is called before this returns. */
-void messages_receive(struct messages *messages, struct transfer *message, uint64_t bits,
-	uint64_t ignore, void *buffer, uint64_t room);
-/* The same with memory of several pieces, which stay as they are until it is done. */
-void messages_receive_pieces(struct messages *messages, struct transfer *message, uint64_t bits,
-	uint64_t ignore, const struct map_vector *vector);
 /* Of a send that waits, and will be copied when it begins, the memory is elsewhere from now on.
  * Returns false if it does not wait. */
 bool messages_move(struct transfer *message, const void *buffer);
 /* Of a receive for many messages that is to be posted: the length of its buffer, and how many bytes
  * are free in it at least while it is posted, or 1. */
 void messages_many(struct many *many, uint64_t room, uint64_t least);
-/* messages_receive(), with all that can be asked for. A receive for many messages: not for front
- * ends that call messages_show() or messages_claim(). */
+/* If a message that it matches is here as a whole, done() is called before this returns. A vector
+ * stays as it is until the receive is done. A receive for many messages: not for front ends that
+ * call messages_show() or messages_claim(). */
 void messages_receive_wish(
 	struct messages *messages, struct transfer *message, const struct receive_wish *wish);
 /* Takes a receive back that has matched nothing. Returns false if it has, and done() will be

@@ -350,6 +350,7 @@ mx_return_t mx_irecv(mx_endpoint_t endpoint, mx_segment_t *segments_list, uint32
 	uint64_t match_info, uint64_t match_mask, void *context, mx_request_t *request)
 {
 	static const char name[] = "mx_irecv";
+	struct receive_wish wish;
 	struct request *receive;
 	struct memory memory;
 	uint64_t context_mask;
@@ -371,12 +372,13 @@ mx_return_t mx_irecv(mx_endpoint_t endpoint, mx_segment_t *segments_list, uint32
 	receive->status.source = (mx_endpoint_addr_t){{0}}; /* nobody's, if its time is over */
 	request_hand_over(receive, request);
 	request_limit(receive, endpoint->request_timeout);
-	if (memory.vector)
-		messages_receive_pieces(endpoint->messages, &receive->transfer, match_info,
-			~match_mask, memory.vector);
-	else
-		messages_receive(endpoint->messages, &receive->transfer, match_info, ~match_mask,
-			memory.buffer, memory.length);
+	wish = (struct receive_wish){.peer = PEER_ANY,
+		.bits = match_info,
+		.ignore = ~match_mask,
+		.buffer = memory.buffer,
+		.room = memory.length,
+		.vector = memory.vector};
+	messages_receive_wish(endpoint->messages, &receive->transfer, &wish);
 	if (endpoint->unexpected)
 		endpoint_progress(endpoint);
 	endpoint_leave(endpoint);

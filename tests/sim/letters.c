@@ -374,8 +374,13 @@ static void criteria_choose(struct letters *letters, struct letter *letter)
 
 static void receive_post(struct rank *rank, struct letter *letter)
 {
-	messages_receive(rank->messages, &letter->message, letter->bits, letter->ignore,
-		letter->data, letter->length);
+	const struct receive_wish wish = {.peer = PEER_ANY,
+		.bits = letter->bits,
+		.ignore = letter->ignore,
+		.buffer = letter->data,
+		.room = letter->length};
+
+	messages_receive_wish(rank->messages, &letter->message, &wish);
 }
 
 static void receive_make(struct rank *rank)

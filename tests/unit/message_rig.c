@@ -193,8 +193,11 @@ void post_send(struct letter *letter, unsigned from, uint64_t bits, const void *
 void post_receive(struct letter *letter, unsigned at, uint64_t bits, uint64_t ignore, void *data,
 	uint64_t room)
 {
+	const struct receive_wish wish = {
+		.peer = PEER_ANY, .bits = bits, .ignore = ignore, .buffer = data, .room = room};
+
 	letter->done = 0;
-	messages_receive(ends[at], &letter->message, bits, ignore, data, room);
+	messages_receive_wish(ends[at], &letter->message, &wish);
 }
 
 void send_as(struct letter *letter, unsigned from, uint32_t to, const struct send_wish *wish)
