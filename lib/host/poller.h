@@ -27,7 +27,6 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
-#include <base/core.h>
 #include <base/clock.h>
 #include <base/futex.h>
 #include <engine/engine.h>

@@ -14,7 +14,6 @@
 
 #include <pmix.h>
 
-#include <base/clock.h>
 #include <base/environment.h>
 #include <base/futex.h>
 #include <job/watch.h>

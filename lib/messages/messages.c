@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include <base/clock.h>
-#include <base/log.h>
 #include <base/pages.h>
 #include <engine/outcome.h>
 #include <engine/statistics.h>

@@ -7,8 +7,6 @@
 
 #include <stdlib.h>
 
-#include <host/address.h>
-
 /* A copy of the pieces of an MD or an entry. */
 static int vector_make(
 	const ptl_iovec_t *pieces, uint32_t count, struct map_vector **made, uint64_t *length)

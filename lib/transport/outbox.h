@@ -3,7 +3,6 @@
 #ifndef TRANSPORT_OUTBOX_H
 #define TRANSPORT_OUTBOX_H
 
-#include <base/probe.h>
 #include <transport/buffer.h>
 #include <transport/internal.h>
 
