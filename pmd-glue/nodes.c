@@ -165,12 +165,14 @@ static bool nodes_sort(struct nodes *nodes, const char *path)
 
 static bool file_read(struct nodes *nodes, const char *path)
 {
-	FILE *file = environment_open(path);
+	const char *reason;
+	FILE *file = environment_open(path, &reason);
 	bool done;
 
 	if (!file) {
-		log_error("PTL_HOSTS: %s cannot be read: %s; make it readable, or unset PTL_HOSTS",
-			path, strerror(errno));
+		log_error("PTL_HOSTS: %s cannot be read: %s; set it to a regular file that this "
+			  "user can read, or unset it",
+			path, reason);
 		return false;
 	}
 	done = lines_read(nodes, file, path);

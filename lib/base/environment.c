@@ -215,33 +215,44 @@ static void rights_restore(const struct rights *rights)
 	setfsgid(rights->gid);
 }
 
-static bool file_is_the_users(const struct stat *status)
+/* What is wrong with an open file; NULL: nothing. */
+static const char *file_fault(int fd)
 {
-	return S_ISREG(status->st_mode) && (status->st_uid == getuid() || status->st_uid == 0) &&
-	       (status->st_mode & (S_IWGRP | S_IWOTH)) == 0;
+	struct stat status;
+
+	if (fstat(fd, &status) != 0)
+		return strerror(errno);
+	if (!S_ISREG(status.st_mode))
+		return "it is not a regular file";
+	if (environment_is_privileged() && status.st_uid != getuid() && status.st_uid != 0)
+		return "it belongs to another user";
+	if (environment_is_privileged() && (status.st_mode & (S_IWGRP | S_IWOTH)) != 0)
+		return "other users can write to it";
+	return NULL;
 }
 
-FILE *environment_open(const char *path)
+FILE *environment_open(const char *path, const char **reason)
 {
+	bool privileged = environment_is_privileged();
 	struct rights rights;
-	struct stat status;
 	FILE *file = NULL;
-	int fd, error;
+	int fd = -1;
 
-	if (!environment_is_privileged())
-		return fopen(path, "re");
-	if (!rights_lower(&rights))
-		return NULL;
-	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-	error = errno;
-	rights_restore(&rights);
-	if (fd >= 0 && fstat(fd, &status) == 0 && file_is_the_users(&status))
+	if (!privileged || rights_lower(&rights)) {
+		/* Without O_NONBLOCK a FIFO that nobody writes to blocks the program. */
+		fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+		*reason = fd < 0 ? strerror(errno) : file_fault(fd);
+		if (privileged)
+			rights_restore(&rights);
+	} else {
+		*reason = strerror(errno);
+	}
+	if (!*reason) {
 		file = fdopen(fd, "r");
-	else if (fd >= 0)
-		error = EPERM;
+		*reason = file ? NULL : strerror(errno);
+	}
 	if (fd >= 0 && !file)
 		close(fd);
-	errno = error;
 	return file;
 }
 

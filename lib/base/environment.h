@@ -48,10 +48,11 @@ const char *environment_text(const char *name) CORE_API(environment_text);
 /* Is it a front end's own variable, or another implementation's? */
 bool environment_is_foreign(const char *name, size_t length);
 
-/* Opens the file that a variable names, to read. In a program with more rights than its user: with
- * the rights of the real user, and only a regular file that belongs to the real user or to root and
- * that others cannot write to. NULL: errno says why. */
-FILE *environment_open(const char *path) CORE_API(environment_open);
+/* Opens the regular file that a variable names, to read. A FIFO could block the program, and all
+ * processes and interfaces read the same file. In a program with more rights than its user: with
+ * the rights of the real user, and only a file that belongs to the real user or to root and that
+ * others cannot write to. NULL: *reason says why, until the thread's next call of strerror(). */
+FILE *environment_open(const char *path, const char **reason) CORE_API(environment_open);
 
 /* The directory for what runs: XDG_RUNTIME_DIR, or in a program with more rights than its user,
  * /run/user/UID if that belongs to the real user. Returns false if there is none that can be used;

@@ -175,17 +175,17 @@ static bool search_read(struct search *search, FILE *file, const char *path)
 
 static bool file_search(struct search *search)
 {
-	const char *path = environment_text("PTL_MX_HOSTS");
+	const char *path = environment_text("PTL_MX_HOSTS"), *reason;
 	bool found;
 	FILE *file;
 
 	if (!path || !*path)
 		return false;
-	file = environment_open(path);
+	file = environment_open(path, &reason);
 	if (!file) {
-		log_error("PTL_MX_HOSTS: %s cannot be read: %s; make it readable, or unset "
-			  "PTL_MX_HOSTS",
-			path, strerror(errno));
+		log_error("PTL_MX_HOSTS: %s cannot be read: %s; set it to a regular file that this "
+			  "user can read, or unset it",
+			path, reason);
 		return false;
 	}
 	found = search_read(search, file, path);

@@ -167,7 +167,6 @@ static void wrong_lines_of_the_file_are_left_out(void **state)
 	name_expect("gamma", nic_id_of_node(80));
 }
 
-/* A directory can be opened. */
 static void a_file_that_cannot_be_read_is_told(void **state)
 {
 	char said[256] = "";
@@ -184,7 +183,7 @@ static void a_file_that_cannot_be_read_is_told(void **state)
 	close(ends[1]);
 	assert_true(read(ends[0], said, sizeof(said) - 1) > 0);
 	close(ends[0]);
-	assert_non_null(strstr(said, "PTL_MX_HOSTS: / cannot be read to its end: Is a directory"));
+	assert_non_null(strstr(said, "PTL_MX_HOSTS: / cannot be read: it is not a regular file"));
 }
 
 static void addresses_are_names_with_udp(void **state)

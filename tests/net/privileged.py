@@ -132,14 +132,14 @@ def interfaces_are_taken(place, program):
 
 def files_are_the_users(place, program):
     expect(f"{program.name}, the user's hosts", place.run(program, "find", "alpha", PTL_MX_HOSTS=str(place.hosts)), 0, "7\n")
-    for path, why in ((place.secret, "Permission denied"), (place.open_hosts, "not permitted"), (place.user, "not permitted")):
+    for path, why in ((place.secret, "Permission denied"), (place.open_hosts, "other users can write"), (place.user, "not a regular file")):
         done = place.run(program, "find", "alpha", PTL_MX_HOSTS=str(path))
         expect(f"{program.name}, {path}", done, 1, "", why)
         if SECRET in done[2]:
             raise Failure(f"{program.name} shows the user a file of root")
     ip6 = {"PTL_IFACE_NAME": "udp:::1"}
     expect(f"{program.name}, the user's nodes", place.run(program, "open", PTL_HOSTS=str(place.nodes), **ip6), 0, "open\n")
-    for path, why in ((place.secret, "Permission denied"), (place.open_nodes, "not permitted"), (place.user, "not permitted")):
+    for path, why in ((place.secret, "Permission denied"), (place.open_nodes, "other users can write"), (place.user, "not a regular file")):
         done = place.run(program, "open", PTL_HOSTS=str(path), **ip6)
         expect(f"{program.name}, {path}", done, 1, "", why)
         if SECRET in done[2]:

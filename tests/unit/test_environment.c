@@ -118,35 +118,67 @@ static void test_settings(void **state)
 	assert_int_equal(settings_load(), 0);
 }
 
-static FILE *file_open(const char *path, mode_t mode)
+static void file_taken(const char *path)
 {
-	assert_int_equal(chmod(path, mode), 0);
-	return environment_open(path);
+	const char *reason;
+	FILE *file = environment_open(path, &reason);
+
+	assert_non_null(file);
+	assert_null(reason);
+	fclose(file);
+}
+
+static void file_refused(const char *path, const char *why)
+{
+	const char *reason = NULL;
+
+	assert_null(environment_open(path, &reason));
+	assert_string_equal(reason, why);
 }
 
 static void test_files(void **state)
 {
-	char path[] = "/tmp/postern-test-XXXXXX", directory[] = "/tmp/postern-test-XXXXXX";
+	char path[] = "/tmp/postern-test-XXXXXX";
 	int fd = mkstemp(path);
-	FILE *file;
 
 	(void)state;
-	assert_true(fd >= 0 && mkdtemp(directory));
-	file = file_open(path, 0644);
-	assert_non_null(file);
-	fclose(file);
-	assert_null(file_open(path, 0664));
-	assert_int_equal(errno, EPERM);
-	assert_null(file_open(path, 0646));
-	assert_null(environment_open(directory));
+	assert_true(fd >= 0);
+	assert_int_equal(fchmod(fd, 0644), 0);
+	file_taken(path);
+	assert_int_equal(fchmod(fd, 0664), 0);
+	file_refused(path, "other users can write to it");
+	assert_int_equal(fchmod(fd, 0646), 0);
+	file_refused(path, "other users can write to it");
+	if (geteuid() == 0) {
+		assert_int_equal(fchmod(fd, 0644), 0);
+		assert_int_equal(fchown(fd, 1, 1), 0);
+		file_refused(path, "it belongs to another user");
+		assert_int_equal(fchown(fd, 0, 0), 0);
+	}
 	privileged = false;
-	file = file_open(path, 0646);
-	assert_non_null(file);
-	fclose(file);
+	assert_int_equal(fchmod(fd, 0646), 0);
+	file_taken(path);
 	close(fd);
 	unlink(path);
-	assert_null(environment_open(path));
-	assert_int_equal(errno, ENOENT);
+	file_refused(path, strerror(ENOENT));
+}
+
+/* A FIFO that nobody writes to does not block the program. */
+static void test_no_regular_file(void **state)
+{
+	char directory[] = "/tmp/postern-test-XXXXXX", fifo[sizeof(directory) + 5];
+
+	(void)state;
+	assert_non_null(mkdtemp(directory));
+	snprintf(fifo, sizeof(fifo), "%s/fifo", directory);
+	assert_int_equal(mkfifo(fifo, 0600), 0);
+	for (unsigned n = 0; n < 2; n++) {
+		file_refused(directory, "it is not a regular file");
+		file_refused("/dev/null", "it is not a regular file");
+		file_refused(fifo, "it is not a regular file");
+		privileged = false;
+	}
+	unlink(fifo);
 	rmdir(directory);
 }
 
@@ -162,14 +194,13 @@ static void test_rights(void **state)
 	if (geteuid() == 0) {
 		/* CAP_DAC_OVERRIDE is not used for the file, and there afterwards. */
 		assert_int_equal(fchmod(fd, 0), 0);
-		assert_null(environment_open(path));
-		assert_int_equal(errno, EACCES);
+		file_refused(path, strerror(EACCES));
 		file = fopen(path, "re");
+		assert_non_null(file);
+		fclose(file);
 	} else {
-		file = environment_open(path);
+		file_taken(path);
 	}
-	assert_non_null(file);
-	fclose(file);
 	close(fd);
 	unlink(path);
 }
@@ -220,6 +251,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_sockets, begin, end),
 		cmocka_unit_test_setup_teardown(test_settings, begin, end),
 		cmocka_unit_test_setup_teardown(test_files, begin, end),
+		cmocka_unit_test_setup_teardown(test_no_regular_file, begin, end),
 		cmocka_unit_test_setup_teardown(test_rights, begin, end),
 		cmocka_unit_test_setup_teardown(test_runtime, begin, end),
 		cmocka_unit_test_setup_teardown(test_foreign, begin, end),

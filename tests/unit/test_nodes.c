@@ -136,8 +136,10 @@ static void nodes_load__wants_a_file(void **state)
 	assert_true(nodes_are_listed());
 	fixture_set("PTL_HOSTS", "/nowhere/at/all");
 	assert_false(nodes_load(&nodes));
-	fixture_set("PTL_HOSTS", "/tmp");
+	fixture_set("PTL_HOSTS", "/dev/null");
 	assert_false(nodes_load(&nodes));
+	assert_non_null(strstr(
+		log_last_error(), "PTL_HOSTS: /dev/null cannot be read: it is not a regular file"));
 	fixture_set("PTL_HOSTS", NULL);
 	assert_false(nodes_are_listed());
 	assert_false(nodes_load(&nodes));
