@@ -7,14 +7,18 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* What malloc() takes for a pair besides the characters of its key and value, at most: 32 bytes for
+ * the node of the tree, 48 for the pair, 32 for the value. */
+#define PAIR_BYTES 112u
+
 struct pair {
-	char *key;
+	const char *key; /* behind the structure */
 	char *value;
 };
 
 static void *pairs;
 static size_t pairs_count;
-static size_t bytes; /* of keys and values */
+static size_t bytes; /* that the pairs take */
 static char *text;
 static size_t text_length;
 
@@ -25,32 +29,34 @@ static int pair_compare(const void *one, const void *other)
 
 static struct pair *pair_find(const char *key)
 {
-	struct pair wanted = {.key = strdup(key)};
-	struct pair **found = wanted.key ? tfind(&wanted, &pairs, pair_compare) : NULL;
+	const struct pair wanted = {.key = key};
+	struct pair **found = tfind(&wanted, &pairs, pair_compare);
 
-	free(wanted.key);
 	return found ? *found : NULL;
 }
 
 static struct pair *pair_add(const char *key)
 {
-	struct pair *pair = calloc(1, sizeof(*pair));
+	size_t length = strlen(key);
+	struct pair *pair = malloc(sizeof(*pair) + length + 1);
 
-	if (pair && (pair->key = strdup(key)) && tsearch(pair, &pairs, pair_compare)) {
-		pairs_count++;
-		bytes += strlen(key);
-		return pair;
+	if (!pair)
+		return NULL;
+	*pair = (struct pair){.key = memcpy(pair + 1, key, length + 1)};
+	if (!tsearch(pair, &pairs, pair_compare)) {
+		free(pair);
+		return NULL;
 	}
-	if (pair)
-		free(pair->key);
-	free(pair);
-	return NULL;
+	pairs_count++;
+	bytes += length + PAIR_BYTES;
+	return pair;
 }
 
 bool space_put(const char *key, const char *value)
 {
 	struct pair *pair = pair_find(key);
-	char *copy = bytes + strlen(key) + strlen(value) <= SPACE_BYTES ? strdup(value) : NULL;
+	size_t more = strlen(value) + (pair ? 0 : strlen(key) + PAIR_BYTES);
+	char *copy = bytes + more <= SPACE_BYTES ? strdup(value) : NULL;
 
 	if (copy && !pair)
 		pair = pair_add(key);

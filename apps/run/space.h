@@ -10,9 +10,9 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#define SPACE_BYTES (256u << 20) /* that keys and values may have */
+#define SPACE_BYTES (256u << 20) /* of memory that all pairs may take; their text takes less */
 
-/* An existing key gets another value. Returns false if there is no memory. */
+/* An existing key gets another value. Returns false if there is no memory for the pair. */
 bool space_put(const char *key, const char *value);
 /* NULL: there is no such key. */
 const char *space_get(const char *key);
