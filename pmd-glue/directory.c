@@ -17,6 +17,7 @@
 #include <base/clock.h>
 #include <base/environment.h>
 #include <base/log.h>
+#include <base/remedy.h>
 #include <pmd-glue/glue.h>
 #include <pmd-glue/rendezvous.h>
 #include <pmd-glue/kinds.h>
@@ -116,10 +117,8 @@ static int level_open(const struct directory *directory, int upper, const char *
 	int fd;
 	*again = false;
 	if (mkdirat(upper, name, S_IRWXU) != 0 && errno != EEXIST) {
-		directory->tell(
-			"node: %s cannot be made: %s: make room, or set XDG_RUNTIME_DIR to a "
-			"directory of your own",
-			directory->path, strerror(errno));
+		directory->tell("node: %s cannot be made: %s: %s", directory->path, strerror(errno),
+			remedy_for_disk(errno, "set XDG_RUNTIME_DIR to a directory of your own"));
 		return -1;
 	}
 	if (fstatat(upper, name, &status, AT_SYMLINK_NOFOLLOW) == 0) {
@@ -265,9 +264,8 @@ static bool directory_enter(struct directory *directory, const char *name, direc
 	directory->lock = openat(directory->fd, "lock", O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC,
 		S_IRUSR | S_IWUSR);
 	if (directory->lock < 0)
-		directory->tell(
-			"node: %s/lock cannot be opened: %s: remove it, or make room for it",
-			directory->path, strerror(errno));
+		directory->tell("node: %s/lock cannot be opened: %s: %s", directory->path,
+			strerror(errno), remedy_for_disk(errno, "remove it"));
 	return directory->lock >= 0;
 }
 

@@ -79,11 +79,9 @@ static bool recorder_ended(const struct recorder *recorder)
 
 static void recorder_fail(struct recorder *recorder, int error)
 {
-	const char *remedy = "start it again when that is mended";
+	const char *remedy = remedy_for_disk(error, "start it again when that is mended");
 
-	if (error == ENOSPC || error == EDQUOT)
-		remedy = "remove files there, or keep less of each frame by PTL_CAPTURE_SNAPLEN";
-	else if (error == EFBIG)
+	if (error == EFBIG)
 		remedy = "raise the limit of file sizes (ulimit -f)";
 	else if (error == EPIPE)
 		remedy = "its reader has gone";
@@ -284,7 +282,7 @@ static void recorder_run(void *argument)
 
 static int file_complain(const char *name, int error, const char *reason)
 {
-	const char *remedy = "check the path of PTL_CAPTURE";
+	const char *remedy = remedy_for_disk(error, "check the path of PTL_CAPTURE");
 
 	if (error == EWOULDBLOCK)
 		log_error("cannot capture to %s: another process does: write %%p into the name, "
@@ -298,8 +296,6 @@ static int file_complain(const char *name, int error, const char *reason)
 		remedy = "choose a place that this user may write to";
 	else if (error == EISDIR)
 		remedy = "write the name of a file";
-	else if (error == ENOSPC || error == EDQUOT)
-		remedy = "remove files there";
 	log_error("cannot capture to %s: %s: %s", name, reason, remedy);
 	return -1;
 }

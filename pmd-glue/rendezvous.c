@@ -806,7 +806,8 @@ static bool listener_open(struct rendezvous *rendezvous)
 		return true;
 	log_error("node: the socket %s/%u cannot be made: %s: %s", rendezvous->directory.path,
 		rendezvous->directory.pid, strerror(errno),
-		remedy_for(errno, "make room in that directory"));
+		remedy_for_disk(errno,
+			remedy_for(errno, "set XDG_RUNTIME_DIR to a directory of your own")));
 	return false;
 }
 

@@ -573,9 +573,8 @@ void switch_stop(struct switch_state *state)
 
 static const char *directory_remedy(int error, const char *otherwise)
 {
-	if (error == ENOSPC || error == EDQUOT)
-		return "remove files from " CLIENT_DIRECTORY " or its file system";
-	return error == EROFS ? "let root write to that file system" : otherwise;
+	return error == EROFS ? "let root write to that file system"
+			      : remedy_for_disk(error, otherwise);
 }
 
 /* Makes the directory, unless it is there, and takes its lock. Returns false after an error
@@ -632,7 +631,8 @@ static bool listener_open(struct switch_state *state)
 		epoll_ctl(state->clients.set, EPOLL_CTL_ADD, state->wakeup, &event) == 0)
 		return true;
 	log_error("%s: the socket %s cannot be made: %s: %s", state->options.name, path,
-		strerror(errno), remedy_for(errno, "make room for it"));
+		strerror(errno),
+		directory_remedy(errno, remedy_for(errno, "run posternd as root")));
 	return false;
 }
 

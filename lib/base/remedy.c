@@ -52,6 +52,12 @@ const char *remedy_for(int error, const char *otherwise)
 	}
 }
 
+const char *remedy_for_disk(int error, const char *otherwise)
+{
+	return error == ENOSPC || error == EDQUOT ? "remove files from that file system"
+						  : otherwise;
+}
+
 const char *remedy_for_memory(void)
 {
 	return remedy_for(ENOMEM,

@@ -9,6 +9,9 @@
  * on a forbidden system call, or `otherwise` if neither is the cause. error: errno after the call.
  * Valid until this thread's next call. */
 const char *remedy_for(int error, const char *otherwise) CORE_API(remedy_for);
+/* The same for a full file system, or the quota of one, after a call that makes or writes a file.
+ * Other calls use these errors for other limits. */
+const char *remedy_for_disk(int error, const char *otherwise);
 /* The same after an allocation has failed. */
 const char *remedy_for_memory(void) CORE_API(remedy_for_memory);
 /* This process may have all descriptors from now on that its hard limit allows: one of a job has a

@@ -99,7 +99,7 @@ class Complaints(programs.Case):
         if os.getuid() != 0:
             self.skipTest("only root can mount a file system")
         script = "mount -t tmpfs -o $1 tmpfs /run && ip link add ptn-a type veth peer name ptn-b && ip link set ptn-a up && exec $0 --iface ptn-a"
-        for options, part in (("ro", "Read-only file system: let root write"), ("nr_inodes=1", "No space left on device: remove files")):
+        for options, part in (("ro", "Read-only file system: let root write"), ("nr_inodes=1", "No space left on device: remove files from that file system")):
             done = subprocess.run(["unshare", "-mn", "sh", "-c", script, programs.program("posternd"), options], stdout=subprocess.PIPE,
                                   stderr=subprocess.PIPE, text=True, timeout=programs.TIMEOUT, check=False, env=programs.environment())
             self.expect(done, 1, f"/run/postern/ptn-a cannot be made, or is another user's: {part}")

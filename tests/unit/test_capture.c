@@ -424,7 +424,7 @@ static void expect_end(const char *name, const char *reason)
 static void capture__ends_on_a_full_disk_and_nothing_else_does(void **state)
 {
 	(void)state;
-	expect_end("/dev/full", "No space left");
+	expect_end("/dev/full", "No space left on device: remove files from that file system");
 }
 
 static void capture__ends_at_the_limit_of_file_sizes_with_a_file_that_can_be_read(void **state)
