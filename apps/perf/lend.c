@@ -33,7 +33,9 @@ uint64_t lend_address(ptl_handle_ni_t ni)
 
 unsigned lend_mtu(ptl_handle_ni_t ni)
 {
-	return instrument->port(ni)->frame_size - FRAME_ETHERNET_BYTES;
+	const struct port *port = instrument->port(ni);
+
+	return port->frame_size - FRAME_ETHERNET_BYTES + port->around;
 }
 
 static void runner_run(void *argument)

@@ -18,7 +18,7 @@
 
 /* The MAC address of an open interface's port, as a number. */
 uint64_t lend_address(ptl_handle_ni_t ni);
-/* Bytes that its frames carry after the Ethernet header. */
+/* Its PTL_MTU, in bytes. */
 unsigned lend_mtu(ptl_handle_ni_t ni);
 
 /* An end of bare frames on an interface's port; port and encapsulation of the options are filled

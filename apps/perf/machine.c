@@ -188,7 +188,9 @@ void machine_describe(struct machine *machine, const struct options *options, pt
 	fact_add(machine, "kernel", "%.40s %.60s", name.sysname, name.release);
 	fact_add(machine, "library", "%s", library_title(options->library));
 	fact_add(machine, "interface", "%s", setting("PTL_IFACE_NAME"));
-	fact_add(machine, "encapsulation", "%s", setting("PTL_ENCAP"));
+	/* PTL_ENCAP is not used on UDP sockets. */
+	fact_add(machine, "encapsulation", "%s",
+		instrument->port(ni)->around > 0 ? "udp" : setting("PTL_ENCAP"));
 	fact_add(machine, "mtu", "%u", lend_mtu(ni));
 	hugepages_describe(text, sizeof(text));
 	fact_add(machine, "hugepages", "%s%s", text, instrument->hugepages() ? ", used" : "");

@@ -51,6 +51,11 @@ class Local(programs.Case):
             self.assertIn(words, facts[name])
         self.assertGreater(int(facts["mtu"]), 1000)
 
+    def test_the_header_says_that_udp_carries_the_frames_of_sockets(self):
+        machine = self.expect_json(programs.run("postern-perf", "--json", "--sizes", "8", *QUICK, "latency", PTL_MTU="1400",
+                                                PTL_IFACE_NAME="udp:127.0.0.1;udp:127.0.0.2"))["machine"]
+        self.assertEqual((machine["encapsulation"], machine["mtu"]), ("udp", "1400"))
+
     def test_json_has_machine_and_results(self):
         report = self.expect_json(
             programs.run("postern-perf", "--json", "--sizes", "8,64K", *QUICK, "all"))
