@@ -18,9 +18,16 @@
  * P5. What becomes of a greeting may be heard inside of any call of lib/messages: it is noted, and
  *     peers_progress() acts. Greetings that wait are GREETINGS at most, and answers under way
  *     ANSWERS; what is beyond is dropped, and asked again.
- * P6. When all numbers are used, those of lost peers are given back, then that of a peer that the
- *     program has not named and that has sent nothing, or that the program has removed from the
- *     vector and that no operation and no kept message names.
+ * P6. When all numbers are used, those of lost peers are given back, then the number of the peer
+ *     that was admitted first among these: strangers that have sent nothing; if there are none,
+ *     peers that are not in the vector and that no operation and no kept message names; if there
+ *     are none, peers that are in the vector and have sent nothing, and that the program has not
+ *     named. A stranger is a peer that is not in the vector and that the program has not named.
+ * P7. A node has no more strangers than numbers are left for all others. So half of all numbers at
+ *     most are one node's; the own node is not bound by that. If a node has had its share, a
+ *     stranger of its own goes for the next one, by the order of P6, or the next one is refused.
+ *     But whoever asks can forge the node as well as the process. So when all numbers are used,
+ *     the strangers of other nodes go, too, until half of all are the asker's node's.
  */
 #include <fi/state.h>
 
@@ -39,6 +46,7 @@
 #define LOOKS     16                  /* calls, for one look at the clock */
 #define GREETINGS 4096
 #define ANSWERS   8192
+#define YIELDS    4 /* peers that go for one at most, as something under way names the others */
 #define NO_PEER   UINT32_MAX
 
 /* The first word of a greeting: kind, code of an answer, life that is wanted. */
@@ -127,6 +135,12 @@ void peer_failed(void *owner, uint32_t number, const char *why)
 		messages_is_stranger(endpoint->messages, number) ? FI_EHOSTUNREACH : FI_EIO);
 }
 
+/* P7 */
+static bool peer_is_stranger(struct endpoint *endpoint, uint32_t number)
+{
+	return !endpoint->peers[number].wanted && peer_index(endpoint, number) == AV_NONE;
+}
+
 static bool peer_is_kept_from(const struct endpoint *endpoint, uint32_t number)
 {
 	struct receive_wish all = {.peer = number, .ignore = UINT64_MAX};
@@ -138,21 +152,25 @@ static bool peer_is_kept_from(const struct endpoint *endpoint, uint32_t number)
 	return kept;
 }
 
-/* P6. May its number be given to another process? */
-static bool peer_is_spare(struct endpoint *endpoint, uint32_t number)
+/* P6. How soon its number may be given to another process: the more, the sooner; 0: not at all. */
+static unsigned peer_spare(struct endpoint *endpoint, uint32_t number)
 {
 	const struct peer *peer = &endpoint->peers[number];
+	const bool outside = peer_index(endpoint, number) == AV_NONE;
 
-	if (!peer->wanted)
-		return peer->state == PEER_OPEN &&
-		       !messages_has_carried(endpoint->messages, number);
-	return peer_lives(peer) && peer_index(endpoint, number) == AV_NONE &&
-	       !messages_is_owed(endpoint->messages, number) &&
-	       !operations_name(endpoint, number) && !peer_is_kept_from(endpoint, number);
+	if (!peer_lives(peer))
+		return 0;
+	if (!peer->wanted && !messages_has_carried(endpoint->messages, number))
+		return outside ? 3 : 1;
+	return outside && !messages_is_owed(endpoint->messages, number) &&
+			       !operations_name(endpoint, number) &&
+			       !peer_is_kept_from(endpoint, number)
+		       ? 2
+		       : 0;
 }
 
-/* P6. */
-static void peers_reclaim(struct endpoint *endpoint)
+/* P6. The numbers of lost peers are free. Returns false if there are none. */
+static bool peers_reclaim(struct endpoint *endpoint)
 {
 	bool reclaimed = false;
 
@@ -162,19 +180,68 @@ static void peers_reclaim(struct endpoint *endpoint)
 			endpoint->peers[i].state = PEER_FREE;
 			reclaimed = true;
 		}
-	for (uint32_t i = 1; i < endpoint->peer_count && !reclaimed; i++) {
-		struct peer *peer = &endpoint->peers[i];
+	return reclaimed;
+}
 
-		if (!peer_is_spare(endpoint, i))
+/* P6. The peer that goes first: of all, or of a node's strangers. NO_PEER: none can. */
+static uint32_t peer_first(struct endpoint *endpoint, bool any, uint32_t nid)
+{
+	uint32_t first = NO_PEER;
+	unsigned most = 0;
+
+	for (uint32_t i = 1; i < endpoint->peer_count; i++) {
+		const struct peer *peer = &endpoint->peers[i];
+		unsigned spare;
+
+		if (!any && (peer->process.nid != nid || !peer_is_stranger(endpoint, i)))
 			continue;
-		peer_lose(endpoint, i, FI_EHOSTUNREACH);
-		if (messages_retire(endpoint->messages, i)) {
-			endpoint->ending -= peer->ending;
-			peer->ending = false;
-			peer->state = PEER_FREE;
-			reclaimed = true;
+		spare = peer_spare(endpoint, i);
+		if (spare > most || (spare == most && spare > 0 &&
+					    peer->begun < endpoint->peers[first].begun)) {
+			first = i;
+			most = spare;
 		}
 	}
+	return first;
+}
+
+/* Frees the number of a peer, as peer_first() says. Returns false if there is none. */
+static bool peer_yield(struct endpoint *endpoint, bool any, uint32_t nid)
+{
+	for (unsigned tries = YIELDS; tries > 0; tries--) {
+		const uint32_t number = peer_first(endpoint, any, nid);
+
+		if (number == NO_PEER)
+			return false;
+		peer_lose(endpoint, number, FI_EHOSTUNREACH);
+		if (!messages_retire(endpoint->messages, number))
+			continue; /* it is reclaimed later */
+		endpoint->ending -= endpoint->peers[number].ending;
+		endpoint->peers[number].ending = false;
+		endpoint->peers[number].state = PEER_FREE;
+		return true;
+	}
+	return false;
+}
+
+/* P7. May the node of a stranger have it? */
+static bool node_has_share(struct endpoint *endpoint, uint32_t nid)
+{
+	uint32_t has = 0, used = 0;
+
+	if (nid == endpoint->self.nid)
+		return true;
+	for (uint32_t i = 0; i < endpoint->peer_count; i++) {
+		const struct peer *peer = &endpoint->peers[i];
+
+		if (!peer_lives(peer))
+			continue;
+		used++;
+		has += peer->process.nid == nid && peer_is_stranger(endpoint, i);
+	}
+	return has < endpoint->peers_max - used ||
+	       peer_yield(
+		       endpoint, used == endpoint->peers_max && has < endpoint->peers_max / 2, nid);
 }
 
 /* --- beginnings */
@@ -184,13 +251,15 @@ static uint32_t peer_begin(struct endpoint *endpoint, struct process process, ui
 {
 	uint32_t number;
 
-	if (!messages_admit(endpoint->messages, process, &number)) {
-		peers_reclaim(endpoint);
-		if (!messages_admit(endpoint->messages, process, &number))
-			return NO_PEER;
-	}
-	endpoint->peers[number] = (struct peer){
-		.process = process, .life = life, .index = AV_NONE, .state = PEER_NAMED};
+	if (!messages_admit(endpoint->messages, process, &number) &&
+		!((peers_reclaim(endpoint) || peer_yield(endpoint, true, 0)) &&
+			messages_admit(endpoint->messages, process, &number)))
+		return NO_PEER;
+	endpoint->peers[number] = (struct peer){.process = process,
+		.life = life,
+		.index = AV_NONE,
+		.state = PEER_NAMED,
+		.begun = endpoint->peers_begun++};
 	if (number >= endpoint->peer_count)
 		endpoint->peer_count = number + 1;
 	return number;
@@ -389,7 +458,8 @@ static uint32_t peer_meet(
 		else
 			number = i;
 	}
-	if (number == NO_PEER)
+	if (number == NO_PEER && (av_find(endpoint->av, from, life, AV_NONE) != AV_NONE ||
+					 node_has_share(endpoint, from.nid)))
 		number = peer_begin(endpoint, from, life);
 	if (number != NO_PEER && endpoint->peers[number].state != PEER_OPEN)
 		peer_join(endpoint, number, name);

@@ -292,7 +292,8 @@ struct peer {
 	bool wanted;    /* the program has named it */
 	bool ending;    /* it was lost, and receives from it have not ended yet */
 	int err;
-	int failure; /* of the greeting; 0: none */
+	int failure;    /* of the greeting; 0: none */
+	uint64_t begun; /* how many were admitted before */
 	uint64_t token;
 	uint64_t due, pause, since; /* ns: of the next greeting; of the first that was refused */
 };
@@ -352,6 +353,7 @@ struct endpoint {
 	/* peer.c */
 	struct peer *peers;
 	uint32_t peer_count, peers_max;
+	uint64_t peers_begun;
 	uint32_t *ranks; /* by index in the AV: a peer + 1; 0: none */
 	uint32_t rank_count;
 	uint32_t *told; /* by index: the life of which the transport knows the port (F5) */

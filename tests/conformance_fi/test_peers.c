@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* test_peers.c - an endpoint for few processes (FI_POSTERN_PEERS), and more of them, which come and
- * go.
+ * go, or fill its table.
  * Covers: lib/fi/peer.c. */
 #include "fixture.h"
 
@@ -9,6 +9,8 @@
 #define HANG    60 /* s */
 #define PEERS   "4"
 #define CLIENTS 12
+#define SHARE   4 /* of a host's strangers, with 9 peers */
+#define GUESTS  8
 
 /* Both ends make progress until each has a completion. */
 static void both_take(struct side *one, struct side *other)
@@ -106,11 +108,146 @@ static void what_names_a_peer_keeps_its_number(void **state)
 	side_close(&client);
 }
 
+/* A client's message comes. */
+static void word_take(struct side *client, uint64_t tag)
+{
+	const time_t end = time(NULL) + HANG;
+	struct fi_cq_tagged_entry entry;
+	char word[4] = "";
+	ssize_t got;
+
+	assert_ok(fi_trecv(sides[0].ep, word, 4, NULL, FI_ADDR_UNSPEC, tag, 0, NULL));
+	do {
+		(void)fi_cq_read(client->cq, &entry, 0);
+		got = fi_cq_read(sides[0].cq, &entry, 1);
+		assert_true(got == 1 || got == -FI_EAGAIN);
+		assert_true(time(NULL) < end);
+	} while (got != 1);
+	assert_string_equal(word, "me");
+}
+
+static void word_send(struct side *client, uint64_t tag)
+{
+	assert_ok(fi_tinject(client->ep, "me", 3, client->other, tag));
+}
+
+/* What becomes of a client's message. If it is well, it is kept. */
+static ssize_t word_end(struct side *client, uint64_t tag)
+{
+	char word[] = "me";
+	const struct iovec piece = {.iov_base = word, .iov_len = sizeof(word)};
+	const struct fi_msg_tagged message = {
+		.msg_iov = &piece, .iov_count = 1, .addr = client->other, .tag = tag};
+	const time_t end = time(NULL) + HANG;
+	struct fi_cq_tagged_entry entry;
+	ssize_t got;
+
+	assert_ok(fi_tsendmsg(client->ep, &message, FI_COMPLETION | FI_TRANSMIT_COMPLETE));
+	do {
+		(void)fi_cq_read(sides[0].cq, &entry, 0);
+		got = fi_cq_read(client->cq, &entry, 1);
+		assert_true(time(NULL) < end);
+	} while (got == -FI_EAGAIN);
+	return got;
+}
+
+/* The stranger that came first goes for a new one, and comes back when it sends again. */
+static void strangers_take_turns(void **state)
+{
+	static struct side clients[CLIENTS];
+	struct fi_cq_err_entry error = {0};
+
+	(void)state;
+	for (unsigned i = 0; i < CLIENTS; i++) {
+		client_open(&clients[i]);
+		word_send(&clients[i], i);
+		word_take(&clients[i], i);
+	}
+	for (unsigned i = CLIENTS - 3; i < CLIENTS; i++) {
+		word_send(&clients[i], i);
+		word_take(&clients[i], i);
+	}
+	assert_int_equal(word_end(&clients[0], 0), -FI_EAVAIL);
+	assert_int_equal(fi_cq_readerr(clients[0].cq, &error, 0), 1);
+	assert_int_equal(error.err, FI_EHOSTUNREACH);
+	word_send(&clients[0], 0);
+	word_take(&clients[0], 0);
+	for (unsigned i = 0; i < CLIENTS; i++)
+		side_close(&clients[i]);
+}
+
+/* A stranger on another host. */
+static void guest_open(struct side *guest, struct fid_domain **guests, struct fi_info *host)
+{
+	struct fid_domain *const here = domain;
+	struct fi_info *const own = info;
+
+	if (!*guests)
+		assert_ok(fi_domain(fabric, host, guests, NULL));
+	domain = *guests;
+	info = host;
+	client_open(guest);
+	domain = here;
+	info = own;
+}
+
+static struct fi_info *host_load(const char *name)
+{
+	struct fi_info *hints = hints_make(&(struct wish){0}), *host;
+
+	hints->domain_attr->name = strdup(name);
+	host = offer_of(hints);
+	fi_freeinfo(hints);
+	assert_non_null(host);
+	return host;
+}
+
+/* Strangers of one host leave places for others, whatever they send. */
+static void a_host_has_a_share_of_the_table(void **state)
+{
+	static const char *const names[2] = {"udp:127.0.0.2", "udp:127.0.0.3"};
+	struct fid_domain *hosts[2] = {NULL, NULL};
+	struct fi_info *offers[2];
+	struct side guests[GUESTS], honest;
+
+	(void)state;
+	for (unsigned i = 0; i < 2; i++)
+		offers[i] = host_load(names[i]);
+	for (unsigned i = 0; i < GUESTS; i++) {
+		guest_open(&guests[i], &hosts[0], offers[0]);
+		if (i < SHARE)
+			assert_int_equal(word_end(&guests[i], 10 + i), 1);
+		else
+			word_send(&guests[i], 10 + i);
+	}
+	guest_open(&honest, &hosts[1], offers[1]);
+	word_send(&honest, 2);
+	word_take(&honest, 2);
+	/* Once a message of this host is received, its sender can go for the next one. */
+	for (unsigned i = 0; i <= SHARE; i += SHARE)
+		word_take(&guests[i], 10 + i);
+	for (unsigned i = 0; i < GUESTS; i++)
+		side_close(&guests[i]);
+	side_close(&honest);
+	for (unsigned i = 0; i < 2; i++) {
+		assert_ok(fi_close(&hosts[i]->fid));
+		fi_freeinfo(offers[i]);
+	}
+}
+
 static int opened(void **state)
 {
 	(void)state;
 	pair_open(&(struct wish){.caps = FI_TAGGED | FI_DIRECTED_RECV, .strangers = true});
 	return 0;
+}
+
+/* On a host of several. */
+static int opened_among_hosts(void **state)
+{
+	setenv("FI_POSTERN_PEERS", "9", 1);
+	setenv("PTL_IFACE_NAME", "udp:127.0.0.1;udp:127.0.0.2;udp:127.0.0.3", 1);
+	return opened(state);
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, opened, pair_closed)
@@ -120,6 +257,10 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(a_peer_that_was_removed_leaves_its_number),
 		TEST(what_names_a_peer_keeps_its_number),
+		TEST(strangers_take_turns),
+		/* last: it changes the environment */
+		cmocka_unit_test_setup_teardown(
+			a_host_has_a_share_of_the_table, opened_among_hosts, pair_closed),
 	};
 
 	setenv("FI_POSTERN_PEERS", PEERS, 1);
