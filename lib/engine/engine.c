@@ -533,17 +533,23 @@ bool engine_put(struct engine *engine, uint32_t number, struct region *region,
 	return true;
 }
 
-bool engine_rma(struct engine *engine, uint32_t number, const struct move *move,
-	const struct rma_line *line, const void *given)
+/* May a command that did not come by the ring be carried out? Then it is counted. */
+static ALWAYS_INLINE bool command_may_run(struct engine *engine, bool needs_operation)
 {
-	struct space *space = engine->spaces[number];
-
 	owner_check(&engine->owner);
-	if (engine_posted(engine) || !operation_reserve(engine, 1))
+	if (engine_posted(engine) || (needs_operation && !operation_reserve(engine, 1)))
 		return false;
 	engine_count(engine, commands);
 	engine_announce(engine);
-	rma_begin(space, move, line, given);
+	return true;
+}
+
+bool engine_rma(struct engine *engine, uint32_t number, const struct move *move,
+	const struct rma_line *line, const void *given)
+{
+	if (!command_may_run(engine, true))
+		return false;
+	rma_begin(engine->spaces[number], move, line, given);
 	triggered_settle(engine);
 	push(engine);
 	return true;
@@ -551,11 +557,8 @@ bool engine_rma(struct engine *engine, uint32_t number, const struct move *move,
 
 bool engine_append(struct engine *engine, uint32_t number, const struct command *append)
 {
-	owner_check(&engine->owner);
-	if (engine_posted(engine))
+	if (!command_may_run(engine, false))
 		return false;
-	engine_count(engine, commands);
-	engine_announce(engine);
 	tiers_append(engine->spaces[number], append);
 	triggered_settle(engine);
 	push(engine);
@@ -565,11 +568,8 @@ bool engine_append(struct engine *engine, uint32_t number, const struct command 
 /* Most receives begin nothing that another process or thread waits for. */
 bool engine_receive(struct engine *engine, uint32_t number, const struct command *receive)
 {
-	owner_check(&engine->owner);
-	if (engine_posted(engine))
+	if (!command_may_run(engine, false))
 		return false;
-	engine_count(engine, commands);
-	engine_announce(engine);
 	if (!letters_post(engine->spaces[number], receive))
 		engine_ring(engine);
 	if (engine->owes)
@@ -580,11 +580,8 @@ bool engine_receive(struct engine *engine, uint32_t number, const struct command
 bool engine_letter(
 	struct engine *engine, uint32_t number, const struct command *letter, const void *data)
 {
-	owner_check(&engine->owner);
-	if (engine_posted(engine) || !operation_reserve(engine, 1))
+	if (!command_may_run(engine, true))
 		return false;
-	engine_count(engine, commands);
-	engine_announce(engine);
 	letters_send(engine->spaces[number], letter, data);
 	push(engine);
 	return true;

@@ -45,8 +45,6 @@
 #include <engine/tiers.h>
 #include <engine/unexpected.h>
 
-#define ALWAYS_INLINE inline __attribute__((always_inline))
-
 /* Does its request bring data? */
 static bool rma_stores(const struct operation *operation)
 {
@@ -54,9 +52,9 @@ static bool rma_stores(const struct operation *operation)
 }
 
 /* Bytes of the operand that a request begins with. */
-static uint64_t operand_size(const struct rma_line *line, uint8_t message)
+static uint64_t operand_size(const struct rma_line *line)
 {
-	if (message != MESSAGE_FETCH || !amo_has_operand(line->amo & 0xff))
+	if (line->message != MESSAGE_FETCH || !amo_has_operand(line->amo & 0xff))
 		return 0;
 	return amo_size(line->amo >> 8);
 }
@@ -65,7 +63,7 @@ static uint64_t operand_size(const struct rma_line *line, uint8_t message)
 static __attribute__((noinline)) bool request_unpack(struct operation *operation,
 	const struct rma_line *line, const uint8_t *given, const struct map *memory)
 {
-	uint64_t operand = operand_size(line, line->message);
+	uint64_t operand = operand_size(line);
 
 	assert(operand + line->length <= sizeof(operation->copied));
 	operation->message.memory = map_of_piece(operation->copied, operand + line->length);
@@ -77,13 +75,13 @@ static __attribute__((noinline)) bool request_unpack(struct operation *operation
 }
 
 /* The data of a request. Returns false if some of it is not there. */
-static ALWAYS_INLINE bool request_gather(struct operation *operation, const struct rma_line *line,
-	const uint8_t *given, uint8_t message)
+static inline bool request_gather(
+	struct operation *operation, const struct rma_line *line, const uint8_t *given)
 {
 	const struct map memory = region_map(operation->rma.source,
-		message == MESSAGE_FETCH ? line->source_local : line->local, line->length);
+		line->message == MESSAGE_FETCH ? line->source_local : line->local, line->length);
 
-	if (line->copied || operand_size(line, message) != 0) {
+	if (line->copied || operand_size(line) != 0) {
 		const struct map copy = memory; /* so that the original stays in registers */
 
 		return request_unpack(operation, line, given, &copy);
@@ -117,10 +115,10 @@ static void load_note(
 	operation->account.offset = header->offset;
 }
 
-/* rma_begin() of a kind of message. */
-static ALWAYS_INLINE void rma_start(struct space *space, const struct move *move,
-	const struct rma_line *line, const void *given, uint8_t message)
+void rma_begin(struct space *space, const struct move *move, const struct rma_line *line,
+	const void *given)
 {
+	const uint8_t message = line->message;
 	const bool fetches = message == MESSAGE_FETCH, loads = fetches || message == MESSAGE_LOAD;
 	struct engine *engine = space->engine;
 	struct region *region = region_find(space, move->region, move->generation);
@@ -162,7 +160,7 @@ static ALWAYS_INLINE void rma_start(struct space *space, const struct move *move
 		source->pending += source != region;
 	if (message != MESSAGE_LOAD) {
 		header.value = move->value;
-		gathered = request_gather(operation, line, given, message);
+		gathered = request_gather(operation, line, given);
 	} else {
 		header.requested = line->length;
 		operation->message.memory = map_of_piece(NULL, 0);
@@ -182,15 +180,6 @@ static ALWAYS_INLINE void rma_start(struct space *space, const struct move *move
 		operation->message.missing = false;
 		rma_requested(operation, TRANSPORT_FAULT);
 	}
-}
-
-void rma_begin(struct space *space, const struct move *move, const struct rma_line *line,
-	const void *given)
-{
-	if (line->message == MESSAGE_STORE)
-		rma_start(space, move, line, given, MESSAGE_STORE);
-	else
-		rma_start(space, move, line, given, line->message);
 }
 
 void rma_fetch(struct space *space, const struct fetch *fetch)
