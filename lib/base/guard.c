@@ -89,23 +89,25 @@ extern const char guard_end[] __attribute__((visibility("hidden")));
 extern const char guard_fault[] __attribute__((visibility("hidden")));
 
 /* clang-format off */
+#define BEGIN(name)                                                                                \
+	"	.p2align 4\n"                                                                      \
+	"	.hidden " #name "\n"                                                               \
+	"	.globl " #name "\n"                                                                \
+	"	.type " #name ", @function\n"                                                      \
+	#name ":\n"                                                                                \
+	"	.cfi_startproc\n"                                                                  \
+	"	endbr64\n"
+#define END(name)                                                                                  \
+	"	.cfi_endproc\n"                                                                    \
+	"	.size " #name ", . - " #name "\n"
+
 __asm__(
 	"	.pushsection .text\n"
-	"	.hidden guard_move, guard_stream, guard_look, guard_touch, guard_read, guard_swap\n"
 	"	.hidden guard_begin, guard_end, guard_fault\n"
-	"	.globl guard_move, guard_stream, guard_look, guard_touch, guard_read, guard_swap\n"
 	"	.globl guard_begin, guard_end, guard_fault\n"
-	"	.type guard_move, @function\n"
-	"	.type guard_stream, @function\n"
-	"	.type guard_look, @function\n"
-	"	.type guard_touch, @function\n"
-	"	.type guard_read, @function\n"
-	"	.type guard_swap, @function\n"
 	"	.p2align 4\n"
 	"guard_begin:\n"
-	"guard_move:\n" /* rdi: to, rsi: from, rdx: bytes */
-	"	.cfi_startproc\n"
-	"	endbr64\n"
+	BEGIN(guard_move) /* rdi: to, rsi: from, rdx: bytes */
 	"	lea -8(%rdx), %rax\n" /* 8 to 16 bytes: two words, read before they are written */
 	"	cmp $8, %rax\n"
 	"	ja 1f\n"
@@ -130,12 +132,8 @@ __asm__(
 	"	cld\n"
 	"	mov $1, %eax\n"
 	"	ret\n"
-	"	.cfi_endproc\n"
-	"	.size guard_move, . - guard_move\n"
-	"	.p2align 4\n"
-	"guard_stream:\n" /* rdi: to, rsi: from, rdx: bytes */
-	"	.cfi_startproc\n"
-	"	endbr64\n"
+	END(guard_move)
+	BEGIN(guard_stream) /* rdi: to, rsi: from, rdx: bytes */
 	"	mov %rdx, %rcx\n"
 	"	shr $6, %rcx\n"
 	"	jz 2f\n"
@@ -158,30 +156,18 @@ __asm__(
 	"	sfence\n" /* what is stored next is seen later */
 	"	mov $1, %eax\n"
 	"	ret\n"
-	"	.cfi_endproc\n"
-	"	.size guard_stream, . - guard_stream\n"
-	"	.p2align 4\n"
-	"guard_look:\n" /* rdi: at */
-	"	.cfi_startproc\n"
-	"	endbr64\n"
+	END(guard_stream)
+	BEGIN(guard_look) /* rdi: at */
 	"	mov (%rdi), %al\n"
 	"	mov $1, %eax\n"
 	"	ret\n"
-	"	.cfi_endproc\n"
-	"	.size guard_look, . - guard_look\n"
-	"	.p2align 4\n"
-	"guard_touch:\n" /* rdi: at */
-	"	.cfi_startproc\n"
-	"	endbr64\n"
+	END(guard_look)
+	BEGIN(guard_touch) /* rdi: at */
 	"	lock orb $0, (%rdi)\n"
 	"	mov $1, %eax\n"
 	"	ret\n"
-	"	.cfi_endproc\n"
-	"	.size guard_touch, . - guard_touch\n"
-	"	.p2align 4\n"
-	"guard_read:\n" /* rdi: at, rsi: word, edx: size */
-	"	.cfi_startproc\n"
-	"	endbr64\n"
+	END(guard_touch)
+	BEGIN(guard_read) /* rdi: at, rsi: word, edx: size */
 	"	cmp $4, %edx\n"
 	"	je 4f\n"
 	"	ja 8f\n"
@@ -197,12 +183,8 @@ __asm__(
 	"9:	mov %rax, (%rsi)\n"
 	"	mov $1, %eax\n"
 	"	ret\n"
-	"	.cfi_endproc\n"
-	"	.size guard_read, . - guard_read\n"
-	"	.p2align 4\n"
-	"guard_swap:\n" /* rdi: at, rsi: was, rdx: becomes, ecx: size */
-	"	.cfi_startproc\n"
-	"	endbr64\n"
+	END(guard_read)
+	BEGIN(guard_swap) /* rdi: at, rsi: was, rdx: becomes, ecx: size */
 	"	mov (%rsi), %rax\n"
 	"	cmp $4, %ecx\n"
 	"	je 4f\n"
@@ -221,8 +203,7 @@ __asm__(
 	"	mov $1, %ecx\n" /* leaves the flags of cmpxchg */
 	"	cmove %ecx, %eax\n"
 	"	ret\n"
-	"	.cfi_endproc\n"
-	"	.size guard_swap, . - guard_swap\n"
+	END(guard_swap)
 	"guard_end:\n"
 	"	.cfi_startproc\n"
 	"guard_fault:\n"
