@@ -186,22 +186,6 @@ static ALWAYS_INLINE void put_take(struct space *space, struct region *region, s
 	}
 }
 
-/* A put of which data is still to come. */
-static void put_accept(struct space *space, struct region *region, struct process from,
-	const struct message_header *header, const struct placement *placement,
-	struct inbound *inbound)
-{
-	struct operation *operation =
-		operation_accept(space, OPERATION_RECEIVE, region, from, header, placement);
-
-	operation->acknowledge = header->handle != 0;
-	operation->handle = header->handle;
-	operation->request_offset = header->offset;
-	inbound->memory = placement_map(region, placement);
-	inbound->context = operation;
-	inbound->want_end = true;
-}
-
 /* A put that is here as a whole. */
 static ALWAYS_INLINE void put_whole(struct space *space, struct process from,
 	const struct message_header *header, const void *data)
@@ -215,22 +199,24 @@ static ALWAYS_INLINE void put_whole(struct space *space, struct process from,
 	put_take(space, region, from, header, data, &placement);
 }
 
-/* A put of which only the first data is here; that may be all that is wanted. */
+/* A put of which data is still to come. */
 static void put_begin(struct space *space, struct process from, const struct message_header *header,
-	const struct record *record, struct inbound *inbound)
+	struct inbound *inbound)
 {
 	struct placement placement;
 	struct region *region = lists_deliver(space, from, header, true, &placement);
+	struct operation *operation;
 
 	if (!region)
 		return;
 	space_count(space, puts_received);
-	if (placement.length <= record->data_length) {
-		put_take(space, region, from, header, record->data, &placement);
-		inbound->taken = true;
-	} else {
-		put_accept(space, region, from, header, &placement, inbound);
-	}
+	operation = operation_accept(space, OPERATION_RECEIVE, region, from, header, &placement);
+	operation->acknowledge = header->handle != 0;
+	operation->handle = header->handle;
+	operation->request_offset = header->offset;
+	inbound->memory = placement_map(region, &placement);
+	inbound->context = operation;
+	inbound->want_end = true;
 }
 
 static void get_refuse(
@@ -316,7 +302,7 @@ static struct operation *get_find(
 	return operation;
 }
 
-/* A reply whose data, as far as it is wanted, is here. */
+/* A reply whose data is here. */
 static void reply_take(
 	struct space *space, struct operation *operation, struct process from, const void *data)
 {
@@ -377,11 +363,6 @@ static void reply_begin(struct space *space, struct process from,
 
 	if (!operation)
 		return;
-	if (operation->account.moved <= record->data_length) {
-		reply_take(space, operation, from, record->data);
-		inbound->taken = true;
-		return;
-	}
 	region = operation->region;
 	operation_aim(operation, region);
 	link = region_log(
@@ -542,7 +523,7 @@ static void message_begin(struct space *space, struct process from,
 {
 	switch (header->kind) {
 	case MESSAGE_PUT:
-		put_begin(space, from, header, record, inbound);
+		put_begin(space, from, header, inbound);
 		break;
 	case MESSAGE_STORE:
 		if (space->two_sided)
@@ -551,7 +532,7 @@ static void message_begin(struct space *space, struct process from,
 			tiers_store_begin(space, from, header, record, inbound);
 		break;
 	case MESSAGE_LOADED:
-		rma_loaded_begin(space, from, header, record, inbound);
+		rma_loaded_begin(space, from, header, inbound);
 		break;
 	case MESSAGE_ATOMIC:
 	case MESSAGE_FETCH:

@@ -256,7 +256,7 @@ static void letter_answer(struct space *space, struct process to, enum tier_verd
 	notice_send_late(space->engine, to, &answer);
 }
 
-/* A message whose data, as far as it is wanted, is here. */
+/* A message whose data is here. */
 LETTERS_INLINE void letter_take(struct space *space, struct process from,
 	const struct message_header *header, const struct meeting *meeting, const void *data)
 {
@@ -337,11 +337,6 @@ void letters_store_begin(struct space *space, struct process from,
 	if (!letter_admit(space, from, header, true))
 		return;
 	memory = posted_map(&space->posted[meeting.slot], header->requested);
-	if (memory.length <= record->data_length) {
-		letter_take(space, from, header, &meeting, record->data);
-		inbound->taken = true;
-		return;
-	}
 	PROBE(match, from.nid, from.pid, header->portal, header->match_bits, header->requested,
 		(int)slot_entry(space, meeting.slot));
 	space_count(space, puts_received);

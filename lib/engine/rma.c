@@ -568,20 +568,13 @@ void rma_loaded(struct space *space, struct process from, const struct message_h
 }
 
 void rma_loaded_begin(struct space *space, struct process from, const struct message_header *header,
-	const struct record *record, struct inbound *inbound)
+	struct inbound *inbound)
 {
 	struct operation *operation = load_accept(space, from, header);
 
 	if (!operation)
 		return;
 	inbound->memory = load_map(operation);
-	if (operation->rma.moved <= record->data_length) {
-		if (!map_copy_in(&inbound->memory, 0, record->data, operation->rma.moved))
-			rma_lose(operation, TIER_FAULT);
-		rma_answered(operation);
-		inbound->taken = true;
-		return;
-	}
 	inbound->context = operation;
 	inbound->want_end = true;
 }

@@ -51,7 +51,7 @@ void rma_stored(struct space *space, struct process from, const struct message_h
 void rma_loaded(struct space *space, struct process from, const struct message_header *header,
 	const void *data);
 void rma_loaded_begin(struct space *space, struct process from, const struct message_header *header,
-	const struct record *record, struct inbound *inbound);
+	struct inbound *inbound);
 /* The last of a load's data has been placed, or will not come. */
 void rma_placed(struct operation *operation, enum transport_fail why);
 

@@ -700,9 +700,9 @@ void tiers_store_begin(struct space *space, struct process from,
 		tiers_refuse(space->engine, from, header, TIER_DROPPED);
 		return;
 	}
+	/* U7. A message that is kept without its data does not arrive: it can be fetched. */
 	if (find.placement.length <= record->data_length) {
 		store_take(space, from, header, record->data, &find);
-		inbound->taken = true;
 		return;
 	}
 	space_count(space, puts_received);

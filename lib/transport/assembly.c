@@ -162,7 +162,7 @@ static void start_deliver(
 	COUNT_ADD(transport, bytes_received, record->data_length);
 	transport->upcalls.message_begin(
 		transport->upcalls.context, peer->process, record, &inbound);
-	if ((inbound.taken || start_place(transport, peer, record, &inbound)) && inbound.stop)
+	if (start_place(transport, peer, record, &inbound) && inbound.stop)
 		stop_queue(transport, peer, record->message);
 }
 

@@ -81,10 +81,8 @@ struct inbound {
 	/* where the data goes; what is beyond its length is discarded. Length 0: discard all */
 	struct map memory;
 	void *context; /* for message_end() */
-	bool want_end; /* call message_end(); false for a message that was discarded */
-	/* the data that is wanted was here, and has been placed: the message has ended */
-	bool taken;
-	bool stop; /* tell the sender not to send what will be discarded anyway */
+	bool want_end; /* call message_end(); false for a message that was discarded or has ended */
+	bool stop;     /* tell the sender not to send what will be discarded anyway */
 };
 
 /* How a ping ended: the first outcome that fits. */

@@ -193,7 +193,7 @@ static void forgery_hand_in(const struct forgery *forgery)
 		return;
 	}
 	upcalls->message_begin(upcalls->context, forgery->from, &record, &inbound);
-	if (inbound.want_end && !inbound.taken)
+	if (inbound.want_end)
 		upcalls->message_end(upcalls->context, inbound.context, TRANSPORT_DEAD);
 }
 

@@ -174,8 +174,8 @@ void __wrap_tiers_store_begin(struct space *space, struct process from,
 		store_hush(task);
 	if (!task || task->decision.verdict != TIER_OK)
 		return;
-	if (inbound->taken == (message != NULL)) {
-		task_wrong(program, task, "ends at once, or should", inbound->taken);
+	if (inbound->want_end != (message != NULL)) {
+		task_wrong(program, task, "ends at once, or should", !inbound->want_end);
 	} else if (message) {
 		message->name = inbound->context;
 		flight_begin(program, inbound->context, task, true);

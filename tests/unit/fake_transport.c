@@ -309,7 +309,7 @@ static struct fake_arrival *arrival_begin(struct process from, const void *heade
 	if (header_length != 0)
 		memcpy(arrival->bytes, header, header_length);
 	if (present == length) {
-		arrival->inbound = (struct inbound){.taken = true, .stop = true};
+		arrival->whole = arrival->inbound.stop = true;
 		fake->upcalls.message_whole(fake->upcalls.context, from, arrival->bytes,
 			header_length, data, (uint32_t)length);
 		return arrival;
@@ -322,6 +322,10 @@ static struct fake_arrival *arrival_begin(struct process from, const void *heade
 		.data = data};
 	fake->upcalls.message_begin(fake->upcalls.context, from, &record, &arrival->inbound);
 	arrival->open = arrival->inbound.want_end;
+	if (arrival->open && arrival->inbound.memory.length <= present) {
+		fake_place(arrival, 0, data, present);
+		fake_end(arrival, TRANSPORT_OK);
+	}
 	return arrival;
 }
 
@@ -371,10 +375,10 @@ struct fake_arrival *fake_deliver(
 	struct fake_arrival *arrival;
 
 	arrival = arrival_begin(from, bytes, header_length, length, data, present);
-	if (!arrival->inbound.taken)
+	if (arrival->open) {
 		fake_place(arrival, 0, data, length);
-	if (arrival->open)
 		fake_end(arrival, TRANSPORT_OK);
+	}
 	return arrival;
 }
 

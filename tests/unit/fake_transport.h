@@ -39,7 +39,8 @@ struct fake_arrival {
 	uint32_t header_length;
 	uint64_t length;
 	struct inbound inbound;
-	bool open; /* message_end() is owed */
+	bool whole; /* it was here as a whole, so there is no memory */
+	bool open;  /* message_end() is owed */
 };
 
 /* The next transport_create() fails. */
