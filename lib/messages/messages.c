@@ -877,7 +877,7 @@ enum answer messages_open(const struct messages_options *options, struct message
 	list_init(&messages->seen);
 	list_init(&messages->parked);
 	messages->unseen = true;
-	messages->retired_end = &messages->retired;
+	list_init(&messages->retired);
 	for (uint32_t i = 0; options->peers && i < options->count; i++)
 		peer_reset(messages, i, messages_life(messages));
 	answer = blocks_open(messages) ? space_open(messages) : ANSWER_NO_MEMORY;

@@ -81,24 +81,19 @@ void peer_reset(struct messages *messages, uint32_t index, uint32_t uses)
 
 bool messages_admit(struct messages *messages, struct process process, uint32_t *peer)
 {
-	struct peer *again = messages->retired;
+	struct peer *again = list_first(&messages->retired, struct peer, retired);
+	const bool full = messages->known == messages->options.count;
 	bool admitted;
 
-	if ((messages->known == messages->options.count && !again) || !messages_visit(messages))
+	if ((full && !again) || !messages_visit(messages))
 		return false;
 	chunks_retire(messages);
-	*peer = messages->known;
-	if (*peer == messages->options.count)
-		*peer = (uint32_t)(again - messages->peers);
-	else
+	*peer = full ? (uint32_t)(again - messages->peers) : messages->known;
+	if (!full)
 		peer_reset(messages, *peer, messages_life(messages));
 	admitted = map_change(messages, *peer, process);
-	if (admitted && again == &messages->peers[*peer]) {
-		messages->retired = again->next;
-		if (!messages->retired)
-			messages->retired_end = &messages->retired;
-		again->retired = false;
-	}
+	if (admitted && full)
+		link_remove(&again->retired);
 	visit_leave(&messages->visit);
 	return admitted;
 }
@@ -118,18 +113,16 @@ bool messages_retire(struct messages *messages, uint32_t index)
 
 	if (!peer->dismissed)
 		messages_dismiss(messages, index);
-	if (!peer->dismissed || peer->retired || !messages_visit(messages))
+	if (!peer->dismissed || link_listed(&peer->retired) || !messages_visit(messages))
 		return false;
 	chunks_retire(messages);
 	if (rank_ended(messages, index) && sends_ended(peer) && receives_ended(messages, index) &&
 		shown_ended(messages, index)) {
 		peer_reset(messages, index, peer->uses + 1);
-		peer->retired = true;
-		*messages->retired_end = peer;
-		messages->retired_end = &peer->next;
+		list_append(&messages->retired, &peer->retired);
 	}
 	visit_leave(&messages->visit);
-	return peer->retired;
+	return link_listed(&peer->retired);
 }
 
 void messages_join(struct messages *messages, uint32_t index, uint32_t self)

@@ -101,16 +101,15 @@ struct peer {
 	bool asks;   /* M12: the next message wants an answer */
 	bool joined; /* `self` is known */
 	bool dismissed;
-	bool retired;      /* its number is free */
-	bool stranger;     /* it failed because it does not know this process */
-	bool closed;       /* it failed because its process has ended, or is not there */
-	bool carried;      /* a message to it was begun, or one of it was matched */
-	uint32_t self;     /* name of this process at the peer */
-	uint32_t uses;     /* of the number */
-	uint32_t fetches;  /* by receives, that were not answered */
-	uint32_t longer;   /* sends in `begun` */
-	uint32_t vectors;  /* of its messages, which have a region */
-	struct peer *next; /* retired */
+	bool stranger;       /* it failed because it does not know this process */
+	bool closed;         /* it failed because its process has ended, or is not there */
+	bool carried;        /* a message to it was begun, or one of it was matched */
+	uint32_t self;       /* name of this process at the peer */
+	uint32_t uses;       /* of the number */
+	uint32_t fetches;    /* by receives, that were not answered */
+	uint32_t longer;     /* sends in `begun` */
+	uint32_t vectors;    /* of its messages, which have a region */
+	struct link retired; /* in the list of those whose number is free */
 	struct tell tell;
 	struct tell alive;
 };
@@ -191,10 +190,10 @@ struct messages {
 	_Atomic uint32_t *selves;
 	/* by peer: of headers, here, beyond the least; the poll core writes them (M5) */
 	_Atomic uint32_t *shares;
-	struct process *map; /* of peers that come, then their names; the poll core reads both */
-	uint32_t known;      /* of them */
-	struct peer *retired, **retired_end; /* their numbers are free */
-	struct tell user_word;               /* words of the user's */
+	struct process *map;   /* of peers that come, then their names; the poll core reads both */
+	uint32_t known;        /* of them */
+	struct link retired;   /* peers whose numbers are free, for the longest time first */
+	struct tell user_word; /* words of the user's */
 	struct peer peers[];
 };
 
