@@ -675,8 +675,12 @@ unsigned interface_drive(void)
 	unsigned work = 0;
 
 	/* Progress locks are never freed; that of a closed interface has no engine. */
-	for (; left != 0; left &= left - 1)
-		work += progress_drive(&interfaces[__builtin_ctzll(left)].progress);
+	for (; left != 0; left &= left - 1) {
+		struct progress *progress = &interfaces[__builtin_ctzll(left)].progress;
+
+		__asm__("" : "+r"(progress)); /* or its address is computed again for each member */
+		work += progress_drive(progress);
+	}
 	return work;
 }
 
