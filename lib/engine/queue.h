@@ -207,6 +207,8 @@ static inline bool queue_has_events(const struct queue_view *view)
 	struct queue *queue = view->queue;
 	uint64_t head, word;
 
+	if (outcomes_wait(queue))
+		return true;
 	do {
 		const struct event_slot *slot;
 
@@ -220,7 +222,7 @@ static inline bool queue_has_events(const struct queue_view *view)
 		if (word < UINT64_C(1) << EVENT_PLACE_AT)
 			return true;
 	} while (atomic_load_explicit(&queue->head, memory_order_relaxed) != head);
-	return outcomes_wait(queue);
+	return false;
 }
 
 /* Reader. All outcomes (outcome.h) of a queue that have not been taken, oldest first. */

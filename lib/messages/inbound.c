@@ -51,8 +51,10 @@ static void receive_queue(struct messages *messages, struct transfer *message)
 {
 	struct link *waiting = &messages->waiting[message->class];
 
-	if (!list_empty(waiting) || !receive_post(messages, message))
-		list_append(waiting, &message->link);
+	if (list_empty(waiting) && receive_post(messages, message))
+		return;
+	list_append(waiting, &message->link);
+	messages->waits = true;
 }
 
 void receive_start(struct messages *messages, struct transfer *message)
@@ -238,6 +240,7 @@ static void fetch_later(struct messages *messages, struct transfer *message)
 {
 	message->due = messages_now() + PAUSE;
 	list_append(&messages->unbound, &message->link);
+	messages->waits = true;
 }
 
 /* Is data fetched of a message that nobody has received, and whose sender waits for that? */

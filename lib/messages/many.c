@@ -187,6 +187,7 @@ void many_cancel(struct messages *messages, struct transfer *receive)
 	if (receive->posted) {
 		many->cancelled = true;
 		list_append(&messages->leaving, &many->leaving);
+		messages->waits = true;
 		return;
 	}
 	link_remove(&receive->link);

@@ -417,7 +417,7 @@ static void event_handle(struct messages *messages, const struct message_event *
 	void *item = (void *)(uintptr_t)event->user;
 
 	if (event->kind == TIER_DISABLED) {
-		messages->disabled = true;
+		messages->disabled = messages->waits = true;
 		return;
 	}
 	if (!item) {
@@ -519,6 +519,26 @@ static unsigned outcomes_run(struct messages *messages)
 	return count;
 }
 
+/* What waits goes on, as far as there is room now. */
+static __attribute__((noinline)) void waits_resume(struct messages *messages)
+{
+	if (messages->disabled) {
+		messages->disabled = false;
+		(void)visit_command(&messages->visit, COMMAND_PORTAL_ENABLE, PORTAL_SIDE, 0);
+		if (!messages->options.peers)
+			(void)visit_command(
+				&messages->visit, COMMAND_PORTAL_ENABLE, PORTAL_GREETINGS, 0);
+	}
+	many_leave(messages);
+	receives_resume(messages);
+	sends_resume(messages);
+	if (!list_empty(&messages->unbound))
+		fetches_resume(messages); /* which reads the clock */
+	messages->waits = !(list_empty(&messages->leaving) && list_empty(&messages->waiting[0]) &&
+			    list_empty(&messages->waiting[1]) && list_empty(&messages->blocked) &&
+			    list_empty(&messages->unbound));
+}
+
 /* What became of messages before an event was logged comes before the event. */
 unsigned events_run(struct messages *messages)
 {
@@ -540,22 +560,15 @@ unsigned events_run(struct messages *messages)
 		event_handle(messages, &event);
 		count++;
 	}
-	if (messages->disabled) {
-		messages->disabled = false;
-		(void)visit_command(&messages->visit, COMMAND_PORTAL_ENABLE, PORTAL_SIDE, 0);
-		if (!messages->options.peers)
-			(void)visit_command(
-				&messages->visit, COMMAND_PORTAL_ENABLE, PORTAL_GREETINGS, 0);
-	}
-	if (!list_empty(&messages->leaving))
-		many_leave(messages);
-	if (!list_empty(&messages->waiting[0]) || !list_empty(&messages->waiting[1]))
-		receives_resume(messages);
-	if (!list_empty(&messages->blocked))
-		sends_resume(messages);
-	if (!list_empty(&messages->unbound))
-		fetches_resume(messages);
+	if (messages->waits)
+		waits_resume(messages);
 	return count;
+}
+
+/* The same for a look, which mostly finds nothing. */
+static inline unsigned events_look(struct messages *messages)
+{
+	return messages->waits || messages_has_events(messages) ? events_run(messages) : 0;
 }
 
 /* Has a message arrived since the last call, kept or not? */
@@ -584,7 +597,7 @@ unsigned messages_progress(struct messages *messages)
 		return 0;
 	if (messages->visit.interface->inlined)
 		(void)interface_drive();
-	count = events_run(messages) + arrivals_look(messages);
+	count = events_look(messages) + arrivals_look(messages);
 	visit_leave(&messages->visit);
 	return count;
 }
@@ -600,9 +613,9 @@ static bool wait_look(void *context)
 	const struct wait *wait = context;
 
 	if (!wait->look)
-		return events_run(wait->messages) + arrivals_look(wait->messages) != 0;
+		return events_look(wait->messages) + arrivals_look(wait->messages) != 0;
 	return wait->look(wait->context) ||
-	       (events_run(wait->messages) != 0 && wait->look(wait->context));
+	       (events_look(wait->messages) != 0 && wait->look(wait->context));
 }
 
 bool messages_wait(

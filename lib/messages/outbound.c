@@ -433,7 +433,7 @@ static void send_begin(struct messages *messages, struct transfer *message)
 		list_append(&to->waiting, &message->link);
 		if (!to->blocked)
 			list_append(&messages->blocked, &to->link);
-		to->blocked = true;
+		to->blocked = messages->waits = true;
 	}
 	visit_leave(&messages->visit);
 }

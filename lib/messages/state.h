@@ -163,6 +163,7 @@ struct messages {
 	uint32_t names;                 /* of longer sends */
 	uint32_t longer, vectors;       /* of all peers */
 	bool disabled;                  /* the side Portal */
+	bool waits;                     /* perhaps: something that waits_resume() goes on with */
 	struct link waiting[CLASSES];   /* receives that are not linked, in order */
 	uint32_t parts;                 /* that receives for many, which are linked, may get */
 	struct link fetched;            /* parts whose data is on its way */
