@@ -98,11 +98,8 @@ mx_return_t endpoint_refuse(struct mx_endpoint *endpoint, const char *function, 
 	return endpoint_fail(endpoint, MX_FAILURE, function, text);
 }
 
-void endpoint_progress(struct mx_endpoint *endpoint)
+void endpoint_go_on(struct mx_endpoint *endpoint)
 {
-	if (handler_is_here(endpoint))
-		return;
-	(void)messages_progress(endpoint->messages);
 	sessions_progress(endpoint);
 	if (endpoint->timed != 0)
 		requests_progress(endpoint);

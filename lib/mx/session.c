@@ -716,8 +716,10 @@ void sessions_progress(struct mx_endpoint *endpoint)
 		kept_greetings_take(endpoint);
 	if (!list_empty(&endpoint->connects))
 		connects_progress(endpoint);
-	if (endpoint->looks++ % LOOKS == 0)
+	if (endpoint->looks-- == 0) {
+		endpoint->looks = LOOKS - 1;
 		peers_ask(endpoint);
+	}
 }
 
 /* --- connects */

@@ -165,7 +165,7 @@ struct mx_endpoint {
 	uint32_t probers; /* of them, in mx_probe() */
 	bool crowded;     /* there were several at a time, and have not all left */
 	uint32_t wakeups; /* ever */
-	uint32_t looks;   /* since a thread blocked, see peers_ask() */
+	uint32_t looks;   /* until the next peers_ask() */
 	bool wake;        /* threads that block have a reason to look: a request has ended */
 	bool closing;
 	bool taken;     /* the slot is an endpoint's; under the lock of opening and closing */
@@ -246,8 +246,6 @@ mx_return_t endpoint_fail(
 	struct mx_endpoint *endpoint, mx_return_t code, const char *function, const char *text);
 /* What a function that is not supported returns: MX_FAILURE. */
 mx_return_t endpoint_refuse(struct mx_endpoint *endpoint, const char *function, const char *text);
-/* The lock may be let go meanwhile. */
-void endpoint_progress(struct mx_endpoint *endpoint);
 /* Blocks until found(context), called under the lock, returns true; milliseconds: or MX_INFINITE.
  * nap: ns at most between two looks; 0: what found() looks at wakes. Returns false when the time is
  * over, or if the endpoint was woken or closes. */
@@ -303,6 +301,24 @@ static inline bool handler_is_here(const struct mx_endpoint *endpoint)
 
 /* Calls the handler for what it has not seen. The lock is let go meanwhile. */
 void handler_progress(struct mx_endpoint *endpoint);
+
+/* --- progress */
+
+/* What few looks have to do behind messages_progress(). */
+void endpoint_go_on(struct mx_endpoint *endpoint);
+
+/* The lock may be let go meanwhile. */
+static inline void endpoint_progress(struct mx_endpoint *endpoint)
+{
+	if (handler_is_here(endpoint))
+		return;
+	(void)messages_progress(endpoint->messages);
+	if (endpoint->looks == 0 || endpoint->kept_greetings || endpoint->timed != 0 ||
+		endpoint->unexpected || !list_empty(&endpoint->connects))
+		endpoint_go_on(endpoint);
+	else
+		endpoint->looks--;
+}
 
 /* --- request.c */
 
