@@ -199,6 +199,50 @@ static void memory__is_not_taken_from_others_by_a_rank_that_has_its_part(void **
 	assert_true(share_now(ends->space, 1) > TABLE / 8);
 }
 
+/* Both ranks have more than the least share. Which one would be asked first? */
+static uint32_t silent_first(const struct ends *ends)
+{
+	return (uint32_t)(list_first(&ends->space->silent, struct sharer, silent) -
+			  ends->space->sharers);
+}
+
+/* C3. A message that is kept, is placed, or begins was heard. */
+static void rank__that_has_sent_meanwhile_is_not_the_first_to_be_asked(void **state)
+{
+	const struct ends *ends = *state;
+	struct outcome outcomes[2] = {{.kind = 0}};
+	struct message_header store = {.kind = MESSAGE_STORE,
+		.space = (uint8_t)ends->rig->space,
+		.uid = RIG_UID,
+		.cookie = 1};
+	char got[64];
+
+	for (uint32_t rank = 0; rank < RIG_RANKS; rank++)
+		for (unsigned i = 0; i < LEAST / 2; i++)
+			share_keep(ends->space, rank);
+	assert_int_equal(silent_first(ends), 0);
+	share_keep(ends->space, 0);
+	assert_int_equal(share_now(ends->space, 0), 2 * LEAST); /* which it has had before */
+	assert_int_equal(silent_first(ends), 1);
+	for (unsigned i = 0; i < 2; i++) {
+		struct command receive = {.kind = COMMAND_RECEIVE, .position = RECEIVE_PIECE};
+
+		receive.receive.ignore = UINT64_MAX;
+		receive.receive.start = (uintptr_t)got;
+		receive.receive.length = sizeof(got);
+		receive.receive.outcome = (uintptr_t)&outcomes[i];
+		receive.receive.peer = MATCH_ANY;
+		rig_post(ends->rig, &receive);
+	}
+	engine_poll(ends->target->rig->engine);
+	fake_deliver(map[1], &store, NULL, 0);
+	assert_int_equal(silent_first(ends), 0);
+	store.cookie = 0;
+	store.requested = sizeof(got);
+	fake_end(fake_begin(map[0], &store, sizeof(got)), TRANSPORT_DEAD);
+	assert_int_equal(silent_first(ends), 1);
+}
+
 /* C3. It sends, and hears that it is to give some back. */
 static void share__of_a_rank_that_does_not_answer_grows_no_more(void **state)
 {
@@ -214,6 +258,13 @@ static void share__of_a_rank_that_does_not_answer_grows_no_more(void **state)
 			share_answer(ends->space, 0, VALUE_SHORT), 0); /* it is not told any */
 	}
 	expect_silence(ends);
+	/* Nor does it get any when there is some. */
+	ends->space->spare += SPARE;
+	while (ends->space->kept_of[0] < had)
+		share_keep(ends->space, 0);
+	assert_int_equal(share_now(ends->space, 0), had);
+	ends->space->kept_of[0] = 0;
+	ends->space->spare -= SPARE;
 	/* What it had is free when its process is another one. */
 	share_reset(ends->space, 0);
 	table_check(ends);
@@ -285,8 +336,20 @@ static void share__of_a_rank_begins_again(void **state)
 	burst(ends, 1, false);
 	expect_word(ends, 0, WORD_TAKE, had / 2);
 	assert_int_equal(share_answer(ends->space, 0, 0), 0);
-	share_reset(ends->space, 0);
+	ends->credits[0].taken = 5;
+	hear(ends, 0, WORD_GIVEN, had / 2);
+	expect_word(ends, 0, WORD_CREDIT, 5);
+	expect_word(ends, 1, WORD_SHARE, share_now(ends->space, 1));
+	ends->space->kept_of[1] = 0;
+	for (uint32_t rank = 0; rank < RIG_RANKS; rank++)
+		share_reset(ends->space, rank);
 	assert_int_equal(share_answer(ends->space, 0, 0), LEAST);
+	/* As many have been taken of the new process. */
+	assert_int_equal(burst(ends, 0, true), had);
+	burst(ends, 1, false);
+	expect_word(ends, 0, WORD_TAKE, had / 2);
+	hear(ends, 0, WORD_GIVEN, had / 2);
+	expect_word(ends, 0, WORD_CREDIT, 5);
 }
 
 /* C4. What was taken, and was not worth a word while the share was larger. */
@@ -444,6 +507,43 @@ static void answer__to_a_message_has_the_last_operation(void **state)
 	expect_word(ends, 0, WORD_TAKE, had / 2);
 }
 
+/* What a program sends while the poll core makes the share smaller. */
+static struct credit *spender;
+static uint64_t spends;
+
+void __real_postern_core_barrier_heavy(void);
+void __wrap_postern_core_barrier_heavy(void);
+
+void __wrap_postern_core_barrier_heavy(void)
+{
+	if (spender)
+		spender->sent += spends;
+	spends = 0;
+	__real_postern_core_barrier_heavy();
+}
+
+/* C4 */
+static void share__that_a_program_uses_meanwhile_is_not_given_back(void **state)
+{
+	struct ends *ends = *state;
+
+	spender = &ends->credits[1];
+	spends = 40;
+	credit_set(spender, 64);
+	spender->sent = 10;
+	hear(ends, 1, WORD_TAKE, 5);
+	expect_word(ends, 1, WORD_GIVEN, 51);
+	assert_int_equal(spender->share, 51);
+	hear(ends, 1, WORD_CREDIT, 50);
+	expect_word(ends, 1, WORD_GIVEN, 5);
+	/* No more than there was, whatever is in use. */
+	credit_set(spender, 64);
+	spends = 100;
+	hear(ends, 1, WORD_TAKE, 5);
+	expect_word(ends, 1, WORD_GIVEN, 64);
+	spender = NULL;
+}
+
 static void share__goes_as_far_as_what_is_in_use_and_then_further(void **state)
 {
 	struct ends *ends = *state;
@@ -469,6 +569,22 @@ static void share__goes_as_far_as_what_is_in_use_and_then_further(void **state)
 	assert_int_equal(credit->freed, 60);
 	hear(ends, 1, WORD_TAKE, 200); /* more than there is */
 	expect_word(ends, 1, WORD_GIVEN, 1);
+}
+
+/* C3. The end of a message may be told behind the word that was sent after its answer. */
+static void answer__that_was_sent_before_a_share_was_taken_back_says_nothing_of_it(void **state)
+{
+	struct ends *ends = *state;
+	struct outcome answer = {.peer = 1, .tier = 1, .offset = 64};
+
+	credit_set(&ends->credits[1], 64);
+	hear(ends, 1, WORD_TAKE, 5);
+	expect_word(ends, 1, WORD_GIVEN, 5);
+	credit_answered(ends->space, &answer);
+	assert_int_equal(ends->credits[1].share, 5);
+	answer.offset = UINT64_C(1) << 32 | 9;
+	credit_answered(ends->space, &answer);
+	assert_int_equal(ends->credits[1].share, 9);
 }
 
 static void words__of_a_liar_are_not_believed(void **state)
@@ -723,6 +839,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(memory__comes_back_from_a_rank_that_burst_and_fell_silent),
 		TEST(memory__is_not_taken_from_others_by_a_rank_that_has_its_part),
+		TEST(rank__that_has_sent_meanwhile_is_not_the_first_to_be_asked),
 		TEST(share__of_a_rank_that_does_not_answer_grows_no_more),
 		TEST(memory__that_is_said_to_be_given_back_is_no_more_than_was_asked_for),
 		TEST(memory__that_was_lent_is_given_back_when_it_was_read),
@@ -732,7 +849,9 @@ int main(void)
 		TEST(words__to_a_rank_that_takes_none_leave_operations_for_others),
 		TEST(words__that_are_owed_are_sent_as_long_as_they_are_true),
 		TEST(answer__to_a_message_has_the_last_operation),
+		TEST(share__that_a_program_uses_meanwhile_is_not_given_back),
 		TEST(share__goes_as_far_as_what_is_in_use_and_then_further),
+		TEST(answer__that_was_sent_before_a_share_was_taken_back_says_nothing_of_it),
 		TEST(words__of_a_liar_are_not_believed),
 		TEST(shares__are_kept_to_by_a_sender_that_gives_back_whatever_comes_when),
 		cmocka_unit_test(shares__are_the_table_whoever_asks),
