@@ -146,6 +146,7 @@ static void a_message_that_is_shown_is_known_as_it_was_sent(void **state)
 		assert_true(in.message.marked);
 		assert_int_equal(in.message.data, 77);
 		assert_memory_equal(got, sent, lengths[n]);
+		assert_int_equal(ends[1]->peers[0].credit.taken, 1);
 		teardown(state);
 	}
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* test_unanswered.c - messages that need no answer, the credit that comes back for them, and shares
  * that grow.
- * Covers: lib/messages/inbound.c, lib/messages/outbound.c, lib/messages/peers.c. */
+ * Covers: lib/messages/inbound.c, lib/messages/messages.c, lib/messages/outbound.c,
+ * lib/messages/peers.c. */
 #include <engine/statistics.h>
 
 #include "message_rig.h"
@@ -120,6 +121,41 @@ static void shares_grow_by_asking(void **state)
 	teardown(state);
 }
 
+/* M5. A message counts once, whatever its length and however it is sent, also when it is taken. */
+static void a_message_of_each_length_counts_once(void **state)
+{
+	static char data[COPIED_MAX + 1], got[COPIED_MAX + 1];
+	struct map_vector *vector = calloc(1, map_vector_size(1));
+	const struct peer *to = &ends[0]->peers[1];
+	struct letter out, in;
+	uint64_t sent = 0;
+
+	(void)state;
+	assert_non_null(vector);
+	fill(data, sizeof(data), 1);
+	for (uint64_t length = 0; length <= sizeof(data); length++) {
+		const struct send_wish wish = {.buffer = data, .length = length};
+		const bool injected = messages_inject(ends[0], 1, &wish);
+
+		assert_int_equal(injected, length <= COPIED_MAX);
+		post_send(&out, 0, 0, data, length, false);
+		vector->count = 0;
+		map_vector_add(vector, data, length);
+		send_as(&out, 0, 1, &(const struct send_wish){.vector = vector});
+		sent += 2 + injected;
+		assert_int_equal(to->credit.sent, sent);
+	}
+	for (uint64_t i = 0; i < sent; i++) {
+		post_receive(&in, 1, 0, 0, got, sizeof(got));
+		letter_settle(&in);
+		assert_int_equal(in.message.length, i / 3);
+		assert_memory_equal(got, data, i / 3);
+	}
+	settle(nothing_pends, ends[0]);
+	assert_int_equal(ends[1]->peers[0].credit.taken, peer_kept(to)); /* but what was placed */
+	free(vector);
+}
+
 /* M12. */
 static void a_short_message_needs_no_answer(void **state)
 {
@@ -133,6 +169,7 @@ static void a_short_message_needs_no_answer(void **state)
 	for (unsigned i = 0; i < 4; i++)
 		unanswered_send(&out[i], i);
 	settle(nothing_pends, ends[0]);
+	assert_true(messages_has_carried(ends[1], 0)); /* it keeps some */
 	assert_int_equal(ends[1]->blocks_made, 0);
 	assert_int_equal(acks(0), 0);
 	unanswered_receive(2, COPIED_MAX);
@@ -368,6 +405,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		CASE(a_peer_stays_until_its_short_messages_have_ended),
+		CASE(a_message_of_each_length_counts_once),
 		CASE_OPEN(shares_grow_by_asking),
 		CASE_OPEN(shares_that_are_used_up_grow_while_headers_are_left),
 		CASE_OPEN(memory_of_a_peer_that_fell_silent_is_taken_back_for_another_one),
