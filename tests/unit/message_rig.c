@@ -24,6 +24,7 @@ struct process ids[2];
 uint64_t words_told[2];
 bool hostile;
 uint32_t spare;
+uint64_t block;
 void (*part_taken)(struct transfer *many, const struct transfer *message);
 struct unexpected *shown;
 
@@ -82,6 +83,7 @@ void ends_open_as(bool strangers, uint64_t memory, uint32_t headers, uint32_t ea
 			.self = i,
 			.eager = eager,
 			.memory = memory + (uint64_t)(headers + spare) * KEPT_BYTES,
+			.block = block,
 			.headers = headers,
 			.spare = spare,
 			.done = letter_done,
@@ -101,6 +103,8 @@ void ends_open_as(bool strangers, uint64_t memory, uint32_t headers, uint32_t ea
 		}
 	for (unsigned i = 0; strangers && i < 2; i++)
 		messages_join(ends[i], 1 - i, messages_name(ends[1 - i], i));
+	/* A visit that does not end would hold up a thread that closes the interface. */
+	assert_int_equal(visitor_self->inside, 0);
 }
 
 void ends_open(uint64_t memory, uint32_t headers)

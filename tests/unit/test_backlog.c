@@ -134,6 +134,8 @@ static void data_comes_from_its_sender_when_there_is_memory__without_a_call(void
 	}
 	assert_int_equal(out[BLOCK + SLOTS - 1].done, 1);
 	assert_int_equal(out[BLOCK + SLOTS].done, 0);
+	/* Nothing overtakes those that wait. */
+	assert_false(messages_inject(ends[0], 1, &(const struct send_wish){.bits = 1}));
 	for (unsigned i = 0; i < BLOCK; i++) {
 		post_receive(&in, 1, 1, 0, got, EAGER);
 		letter_settle(&in);
@@ -432,6 +434,45 @@ static void longer_sends_of_pieces_that_are_kept_leave_regions_for_others(void *
 	free(vector);
 }
 
+static uint32_t blocks_linked(const struct messages *end)
+{
+	return end->linked[0] + end->linked[1];
+}
+
+static bool block_is_full(void *context)
+{
+	return blocks_linked(context) < BLOCKS_LINKED;
+}
+
+/* The block after one that is full is linked later. */
+static void a_block_that_finds_no_entry_is_linked_when_there_is_one(void **state)
+{
+	static uint32_t taken[ENTRIES];
+	static char data[EAGER];
+	const struct segment *segment;
+	struct letter out;
+	uint32_t count = 0;
+
+	(void)state;
+	block = sizeof(data);
+	ends_open(2 * BLOCKS_LINKED * block, 1 << 10);
+	block = 0;
+	assert_int_equal(blocks_linked(ends[1]), BLOCKS_LINKED);
+	segment = ends[1]->visit.segment;
+	while ((taken[count] = segment_take(segment, segment->free_entries)) != INDEX_NONE)
+		count++;
+	post_send(&out, 0, 1, data, sizeof(data), false);
+	settle(block_is_full, ends[1]);
+	while (count > 0)
+		segment_give(segment, segment->free_entries, taken[--count]);
+	end_visit(1);
+	blocks_renew(ends[1]);
+	visit_leave(&ends[1]->visit);
+	assert_int_equal(blocks_linked(ends[1]), BLOCKS_LINKED);
+	assert_int_equal(ends[1]->blocks_made, BLOCKS_LINKED + 1);
+	teardown(state);
+}
+
 /* Whatever memory an end has, its peers begin with what it expects of theirs, and all that is
  * granted and kept has no more than the memory. */
 static void memory_is_divided_among_shares_spare_headers_and_blocks(void **state)
@@ -480,6 +521,7 @@ int main(void)
 		CASE_OPEN(short_messages_need_no_block),
 		CASE_OPEN(longer_sends_that_are_kept_leave_entries_for_others),
 		CASE(longer_sends_of_pieces_that_are_kept_leave_regions_for_others),
+		CASE_OPEN(a_block_that_finds_no_entry_is_linked_when_there_is_one),
 		cmocka_unit_test(memory_is_divided_among_shares_spare_headers_and_blocks),
 	};
 

@@ -200,10 +200,46 @@ static void a_message_that_no_memory_is_there_to_fetch_is_cut(void **state)
 	teardown(state);
 }
 
+/* M11. */
+static void a_buffer_stays_posted_until_no_byte_of_it_is_free(void **state)
+{
+	enum { BYTES = PART_UNIT + 1 }; /* the second message begins at the last byte */
+	static struct shared shared;
+	const struct receive_wish wish = {.class = 1,
+		.peer = PEER_ANY,
+		.bits = 7,
+		.buffer = shared.memory,
+		.room = BYTES,
+		.many = &shared.many};
+	struct letter out;
+	char byte;
+
+	(void)state;
+	part_taken = parts_take;
+	parts_here = 0;
+	messages_many(&shared.many, BYTES, 0);
+	receive_as(&shared.letter, 1, &wish);
+	for (unsigned n = 0; n < 2; n++) {
+		part_lengths[n] = 1;
+		part_here[n] = false;
+		part_fill(&byte, 1, n);
+		send_as(&out, 0, 1,
+			&(struct send_wish){.class = 1,
+				.bits = 7,
+				.buffer = &byte,
+				.length = 1,
+				.data = n,
+				.marked = true});
+	}
+	letter_settle(&shared.letter);
+	assert_int_equal(parts_here, 2);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		CASE(random_messages_share_buffers),
+		CASE(a_buffer_stays_posted_until_no_byte_of_it_is_free),
 		CASE_OPEN(random_messages_share_buffers_without_blocks),
 		CASE_OPEN(a_message_that_no_memory_is_there_to_fetch_is_cut),
 	};
