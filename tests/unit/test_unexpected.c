@@ -369,7 +369,7 @@ static void search__for_what_is_here_passes_over_what_arrives(void **state)
 {
 	const struct rig_tier here = {
 		.ignore = ALL, .options = BOTH, .flags = ATTACHMENT_ONCE | ATTACHMENT_HERE};
-	const struct process another = {.nid = RIG_PEER.nid + 1, .pid = 1};
+	const struct process another = {.nid = 1023, .pid = 1}; /* the last that is told apart */
 	const struct message_header first = store(1, 50), other = store(3, 5);
 	struct fake_target *target = *state;
 	struct fake_arrival *arrival;
