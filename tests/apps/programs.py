@@ -10,6 +10,9 @@ import sys
 import tempfile
 import unittest
 
+sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir, "net"))
+from exchange import stacks  # pylint: disable=wrong-import-position
+
 PROGRAMS = os.environ.get("POSTERN_PROGRAMS", ".")  # the directory apps/ of the build
 DIRECTORIES = tempfile.mkdtemp(prefix="ptn-")  # where processes of these tests meet those that are on a node
 atexit.register(shutil.rmtree, DIRECTORIES, ignore_errors=True)
@@ -38,6 +41,25 @@ def run(name, *words, **settings):
                           text=True, timeout=TIMEOUT, env=environment(**settings), check=False)
 
 
+def read(path):
+    try:
+        with open(path, encoding="utf-8", errors="replace") as file:
+            return file.read().strip()
+    except OSError:
+        return ""
+
+
+def processes(pid):
+    """What a process and all that it has started are at, as text: of each thread the state, where it waits in the kernel and the system call,
+    then the functions that the threads are in."""
+    lines, children = [], []
+    for thread in sorted(map(int, os.listdir(f"/proc/{pid}/task"))) if os.path.exists(f"/proc/{pid}/task") else ():
+        name, state, at, call = (read(f"/proc/{pid}/task/{thread}/{file}") for file in ("comm", "stat", "wchan", "syscall"))
+        lines.append(f"process {pid}, {name} {thread}: state {state.rpartition(')')[2][:2].strip()}, at {at}, system call {call}")
+        children += read(f"/proc/{pid}/task/{thread}/children").split()
+    return "\n    ".join(lines + (stacks(pid) if lines and pid != os.getpid() else [])) + "\n" + "".join(map(processes, children))
+
+
 OTHER_USER = 64999  # nobody's
 
 
@@ -53,7 +75,7 @@ class Case(unittest.TestCase):
         self.addCleanup(signal.alarm, 0)
 
     def hangs(self, *_):
-        raise AssertionError("the test hangs")
+        raise AssertionError("the test hangs\n" + processes(os.getpid()))
 
     def node(self, **settings):
         """On a node of the test's own, where all processes have the node id 1."""

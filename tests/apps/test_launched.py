@@ -5,7 +5,6 @@ needs a Slurm: tests/clients/slurm DIRECTORY COMMAND makes one."""
 import os
 import shutil
 import subprocess
-import time
 import unittest
 
 import programs
@@ -26,15 +25,26 @@ has_slurm = unittest.skipUnless(shutil.which("srun") and "SLURM_CONF" in os.envi
 
 
 class Launched(programs.Case):
-    def launch(self, *words, **settings):
-        """With an exit code of TOO_LONG for a hang. timeout -k: mpirun may hang beyond SIGTERM."""
-        begun = time.monotonic()
-        done = subprocess.run(["timeout", "-k", "2", str(LIMIT), *words], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False,
-                              env=programs.environment(XDG_RUNTIME_DIR=self.directory, OMPI_ALLOW_RUN_AS_ROOT="1",
-                                                       OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1", OMPI_MCA_rmaps_base_oversubscribe="1", **settings))
-        if time.monotonic() - begun > LIMIT:
-            done.returncode = TOO_LONG
-        return done
+    def launch(self, *words, limit=LIMIT, **settings):
+        """With an exit code of TOO_LONG for a hang, and in stderr what the job's processes were at. timeout -k: mpirun may hang beyond SIGTERM."""
+        environment = programs.environment(XDG_RUNTIME_DIR=self.directory, OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1",
+                                           OMPI_MCA_rmaps_base_oversubscribe="1", **settings)
+        with subprocess.Popen(["timeout", "-k", "2", str(programs.TIMEOUT), *words], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                              stderr=subprocess.PIPE, text=True, env=environment) as job:
+            try:
+                out, err = job.communicate(timeout=limit)
+                return subprocess.CompletedProcess(words, job.returncode, out, err)
+            except subprocess.TimeoutExpired:
+                hung = programs.processes(job.pid)
+                job.terminate()
+                out, err = job.communicate()
+                return subprocess.CompletedProcess(words, TOO_LONG, out, f"{err}hangs after {limit} s:\n{hung}")
+
+    def test_a_hang_is_explained(self):
+        done = self.launch("sh", "-c", "sleep 1000 & echo begun; wait", limit=2)
+        self.assertEqual((done.returncode, done.stdout), (TOO_LONG, "begun\n"))
+        for name in ("timeout", "sh", "sleep"):
+            self.assertRegex(done.stderr, f"process [0-9]+, {name} [0-9]+: state S, at [^ ]+, system call ")
 
     def expect_jobs(self, *launcher, sizes=(1, 2, 4)):
         for size in sizes:
