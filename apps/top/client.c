@@ -106,6 +106,11 @@ void client_text(const struct client *client, const char *name, char *text, size
 	const char *found = json_string_value(member_find(client->answer, name));
 
 	snprintf(text, size, "%s", found ? found : "");
+	text_clean(text);
+}
+
+void text_clean(char *text)
+{
 	for (; *text != '\0'; text++)
 		if ((unsigned char)*text < ' ' || *text == '\x7f')
 			*text = '?';

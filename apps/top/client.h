@@ -33,9 +33,10 @@ json_t *client_member(const struct client *client, const char *name);
 uint64_t client_number(const struct client *client, const char *name);
 /* The sum of all numbers whose names begin so. */
 uint64_t client_sum(const struct client *client, const char *prefix);
-/* A text of the last answer, cut off if need be; "" when it is not there. Control characters become
- * '?'. */
+/* A text of the last answer, cut off if need be, and clean; "" when it is not there. */
 void client_text(const struct client *client, const char *name, char *text, size_t size);
+/* The process may be anybody's, and a terminal obeys control characters: they become '?'. */
+void text_clean(char *text);
 /* Numbers of an array of the last answer; how many, up to count. */
 unsigned client_numbers(
 	const struct client *client, const char *name, uint64_t *numbers, unsigned count);

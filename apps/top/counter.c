@@ -39,7 +39,8 @@ static void counter_take(struct counters *counters, const json_t *item)
 		.sleepers = number_of(item, "sleepers"),
 		.test = number_of(item, "test"),
 	};
-	snprintf(items[counters->count++].name, COUNTER_NAME_BYTES, "%s", text_of(item, "handle"));
+	snprintf(items[counters->count].name, COUNTER_NAME_BYTES, "%s", text_of(item, "handle"));
+	text_clean(items[counters->count++].name);
 }
 
 static void operation_describe(const json_t *item, char *text, size_t size)
@@ -53,6 +54,7 @@ static void operation_describe(const json_t *item, char *text, size_t size)
 			(unsigned long long)number_of(item, "nid"),
 			(unsigned long long)number_of(item, "pid"),
 			(unsigned long long)number_of(item, "portal"), text_of(item, "match_bits"));
+	text_clean(text);
 }
 
 /* Of the operations of a counter the one that is due first comes first. */

@@ -16,7 +16,9 @@ import shutil
 import socket
 import struct
 import subprocess
+import tempfile
 import termios
+import threading
 import time
 
 import programs
@@ -277,6 +279,41 @@ class Top(Case):
                                   timeout=programs.TIMEOUT, check=True)
             answer = json.loads(done.stdout.strip().split("\n")[-1])["/postern/process"]
             self.assertEqual((answer["pid"], answer["program"]), (server.pid, "postern-perf"))
+
+    def liar(self, answers):
+        """Any program may put a socket there, and answer what it likes."""
+        os.makedirs(runtime_directory(), exist_ok=True)
+        directory = tempfile.mkdtemp(dir=runtime_directory())
+        self.addCleanup(shutil.rmtree, directory)
+        listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self.addCleanup(listener.close)
+        listener.bind(f"{directory}/dpdk_telemetry.v2")
+        listener.listen()
+
+        def answer(client):
+            with client:
+                client.send(b'{"version": "DPDK", "pid": 1, "max_output_len": 16384}')
+                while command := client.recv(1000).decode().split(",")[0]:
+                    client.send(json.dumps({command: answers.get(command, {})}).encode())
+
+        def serve():
+            try:
+                while True:
+                    threading.Thread(target=answer, args=(listener.accept()[0],), daemon=True).start()
+            except OSError:
+                pass  # closed
+
+        threading.Thread(target=serve, daemon=True).start()
+
+    def test_a_process_cannot_control_the_terminal(self):
+        self.liar({"/postern/process": {"pid": 99999999, "program": "\033[31mp", "interfaces": [0]},
+                   "/postern/ni": {"nid": 1, "pid": 1},
+                   "/postern/ct": {"items": {"0": {"handle": "\033[31mh", "triggered": 1}, "1": {"handle": "fine", "triggered": 1}}},
+                   "/postern/triggered": {"items": {"0": {"counter": "fine", "operation": "\033[31mo", "target": "\033[31mt"}}}})
+        done = self.expect_success(programs.run("postern-top", "--counters", "--once", "-i", "100ms"))
+        for text in ("?[31mp", "?[31mh", "?[31mo ?[31mt"):
+            self.assertIn(text, done.stdout)
+        self.assertNotIn("\033", done.stdout)
 
     def test_text_lists_all_processes_and_skips_dead_sockets(self):
         killed = self.server()
