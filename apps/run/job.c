@@ -549,7 +549,8 @@ static const char *start_remedy(int reason)
 	case ENOENT:
 		return "check its path, and that of its interpreter";
 	case EACCES:
-		return "make it executable by chmod +x";
+		return "give the path of a program, not of a directory, and make it executable by "
+		       "chmod +x";
 	default:
 		return remedy_for(reason, "start it without postern-run to see more");
 	}

@@ -248,6 +248,7 @@ int main(int count, char **words)
 {
 	struct options options = {0};
 	char name[NAME_BYTES], port[NAME_BYTES + 8];
+	const char *given = getenv("PTL_IFACE_NAME");
 	int code;
 
 	output_watch("postern-run", EXIT_FAILURE);
@@ -258,9 +259,9 @@ int main(int count, char **words)
 	}
 	snprintf(name, sizeof(name), JOB_NODE "%d", (int)getpid());
 	snprintf(port, sizeof(port), "node:%s", name);
-	if (options.job.meet && (!getenv("PTL_IFACE_NAME") || !*getenv("PTL_IFACE_NAME")))
-		setenv("PTL_IFACE_NAME", "udp", 1);
-	if (getenv("PTL_IFACE_NAME"))
+	if (options.job.meet && (!given || !*given))
+		setenv("PTL_IFACE_NAME", given = "udp", 1);
+	if (given && *given)
 		return job_run(&options.job);
 	setenv("PTL_IFACE_NAME", port, 1);
 	directory_remove_numbered(JOB_NODE); /* of those that were killed */

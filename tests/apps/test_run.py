@@ -100,11 +100,12 @@ class Run(programs.Case):
     # --- what ranks are told
 
     def test_each_rank_has_a_place_of_its_own_on_a_node_of_their_own(self):
-        done = self.expect_success(self.job(7, "sh", "-c", "echo $PMI_RANK $PMI_SIZE $PTL_IFACE_NAME"))
-        lines = sorted(done.stdout.split("\n")[:-1])
-        node = lines[0].split()[2]
-        self.assertRegex(node, r"^node:job-\d+$")
-        self.assertEqual(lines, [f"{rank} 7 {node}" for rank in range(7)])
+        for settings in ({}, {"PTL_IFACE_NAME": ""}):
+            done = self.expect_success(self.job(7, "sh", "-c", "echo $PMI_RANK $PMI_SIZE $PTL_IFACE_NAME", **settings))
+            lines = sorted(done.stdout.split("\n")[:-1])
+            node = lines[0].split()[-1]
+            self.assertRegex(node, r"^node:job-\d+$")
+            self.assertEqual(lines, [f"{rank} 7 {node}" for rank in range(7)])
         done = self.expect_success(self.job(1, "sh", "-c", "echo $PTL_IFACE_NAME", PTL_IFACE_NAME="eth1"))
         self.assertEqual(done.stdout, "eth1\n")
 
@@ -205,7 +206,9 @@ print("|".join(answers) + "\\n", end="", flush=True) # in one write, so that no 
         done = self.job(3, "nonesuch")
         self.expect_end(done, 127, "nonesuch cannot be started: No such file or directory: check its path")
         self.assertEqual(done.stderr.count("\n"), 1)
-        self.expect_end(self.job(3, "/etc/passwd"), 126, "/etc/passwd cannot be started: Permission denied: make it executable")
+        for path in ("/etc/passwd", "/etc"):
+            self.expect_end(self.job(3, path), 126, f"{path} cannot be started: Permission denied: give the path of a program, not of a directory,",
+                            "make it executable")
 
     def test_too_few_processes_are_told(self):
         if os.getuid() != 0:
