@@ -568,7 +568,7 @@ unsigned events_run(struct messages *messages)
 /* The same for a look, which mostly finds nothing. */
 static inline unsigned events_look(struct messages *messages)
 {
-	return messages->waits || messages_has_events(messages) ? events_run(messages) : 0;
+	return messages->waits || queue_has_events(&messages->queue) ? events_run(messages) : 0;
 }
 
 /* Has a message arrived since the last call, kept or not? */
