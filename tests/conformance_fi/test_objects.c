@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* test_objects.c - fabrics, domains, queues and endpoints: how they open, bind and close, and that
  * every operation is there.
- * Covers: lib/fi/endpoint.c, lib/fi/fabric.c, lib/fi/none.c. */
+ * Covers: lib/fi/cq.c, lib/fi/endpoint.c, lib/fi/fabric.c, lib/fi/none.c. */
 #include "fixture.h"
 
 #include <pthread.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <rdma/fi_trigger.h>
@@ -371,6 +372,7 @@ static void *signal_later(void *unused)
 static void a_read_can_wait(void **state)
 {
 	struct fi_cq_tagged_entry entry;
+	struct timespec before, after;
 	pthread_t thread;
 	char word[8];
 	ssize_t got;
@@ -378,7 +380,11 @@ static void a_read_can_wait(void **state)
 	(void)state;
 	pair_open(&(struct wish){.wait = FI_WAIT_UNSPEC, .progress = FI_PROGRESS_AUTO});
 	assert_int_equal(fi_cq_sread(sides[1].cq, &entry, 1, NULL, 0), -FI_EAGAIN);
+	(void)clock_gettime(CLOCK_MONOTONIC, &before);
 	assert_int_equal(fi_cq_sread(sides[1].cq, &entry, 1, NULL, 20), -FI_EAGAIN);
+	(void)clock_gettime(CLOCK_MONOTONIC, &after);
+	assert_true((after.tv_sec - before.tv_sec) * 1000000000 + after.tv_nsec - before.tv_nsec >
+		    19000000);
 	for (unsigned i = 0; i < 20; i++) {
 		assert_ok(fi_trecv(sides[1].ep, word, 8, NULL, FI_ADDR_UNSPEC, 1, 0, word));
 		assert_ok(pthread_create(&thread, NULL, send_later, NULL));
