@@ -82,22 +82,9 @@ static const struct unit units_duration[] = {
 
 static const struct unit *type_units(enum setting_type type)
 {
-	switch (type) {
-	case TYPE_SIZE:
+	if (type == TYPE_SIZE)
 		return units_size;
-	case TYPE_DURATION:
-		return units_duration;
-	case TYPE_NUMBER:
-	case TYPE_TEXT:
-	case TYPE_CHOICE:
-	case TYPE_NODE:
-	case TYPE_ADDRESS:
-	case TYPE_SUBNET:
-	case TYPE_RANGE:
-	case TYPE_MODULES:
-		break;
-	}
-	return units_number;
+	return type == TYPE_DURATION ? units_duration : units_number;
 }
 
 /* Digits, then one of the units. A number too large for 64 bits is UINT64_MAX, which no setting
