@@ -313,7 +313,7 @@ void outgoing_fail(struct engine *engine, struct operation *operation, uint32_t 
 	outgoing_finish(engine, operation);
 }
 
-static void operation_wait(struct operation *operation, struct link *list)
+void operation_wait(struct operation *operation, struct link *list)
 {
 	struct engine *engine = operation->space->engine;
 
@@ -321,16 +321,6 @@ static void operation_wait(struct operation *operation, struct link *list)
 	operation->waits = true;
 	engine->awaits++;
 	list_append(list, &operation->link);
-}
-
-void outgoing_await(struct operation *operation)
-{
-	operation_wait(operation, &operation->space->engine->waiting);
-}
-
-void outgoing_put_off(struct operation *operation)
-{
-	operation_wait(operation, &operation->space->engine->refused);
 }
 
 /* The request of a get, or a probe for it, has arrived, or never will. */
@@ -346,7 +336,7 @@ static void get_requested(
 		outgoing_fail(engine, operation,
 			why != TRANSPORT_OK ? fail_told(why) : TRANSPORT_SHUTDOWN);
 	} else {
-		outgoing_await(operation);
+		operation_wait(operation, &engine->waiting);
 	}
 }
 

@@ -300,7 +300,7 @@ static void load_put_off(struct operation *operation)
 	operation->replying = false;
 	operation->rma.refused = operation->requested;
 	if (!operation->requested)
-		outgoing_put_off(operation);
+		operation_wait(operation, &operation->space->engine->refused);
 }
 
 /* C7. Does the rank of a load still belong to the process that the load was sent to? An operation
@@ -424,9 +424,9 @@ static __attribute__((noinline)) void request_done(
 	else if (verdict != TIER_OK || operation->space->closing)
 		rma_fail(operation, verdict == TIER_OK ? TIER_UNDELIVERABLE : verdict);
 	else if (rma->refused)
-		outgoing_put_off(operation);
+		operation_wait(operation, &operation->space->engine->refused);
 	else
-		outgoing_await(operation);
+		operation_wait(operation, &operation->space->engine->waiting);
 }
 
 void rma_requested(struct operation *operation, enum transport_fail why)

@@ -501,10 +501,9 @@ void outgoing_finish(struct engine *engine, struct operation *operation);
 void outgoing_probe(struct engine *engine);
 /* ns until outgoing_probe() has something to do; UINT64_MAX: nothing waits. */
 uint64_t outgoing_deadline(const struct engine *engine);
-/* A get or an RMA operation whose request has arrived waits for its answer. */
-void outgoing_await(struct operation *operation);
-/* A load that was refused is to be repeated after a while. */
-void outgoing_put_off(struct operation *operation);
+/* Appends an operation to engine.waiting, if its request has arrived and its answer has not, or to
+ * engine.refused. */
+void operation_wait(struct operation *operation, struct link *list);
 /* Ends what waits for replies that will not come. */
 void outgoing_abandon(struct engine *engine);
 
