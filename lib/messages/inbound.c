@@ -238,7 +238,7 @@ static void receive_fail(
 
 static void fetch_later(struct messages *messages, struct transfer *message)
 {
-	message->due = messages_now() + PAUSE;
+	message->due = library_now() + PAUSE;
 	list_append(&messages->unbound, &message->link);
 	messages->waits = true;
 }
@@ -367,7 +367,7 @@ void receive_fetched(
 
 void fetches_resume(struct messages *messages)
 {
-	uint64_t now = messages_now();
+	uint64_t now = library_now();
 
 	list_each (struct transfer, message, &messages->unbound, link) {
 		if (message->due > now)

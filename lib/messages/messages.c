@@ -18,11 +18,6 @@
 #define EVENT_BYTES (UINT64_C(32) << 20)
 #define BESIDE_MAX  2 /* queues of others that a thread sleeps at */
 
-uint64_t messages_now(void)
-{
-	return library_now();
-}
-
 /* --- visits, entries and calls */
 
 bool messages_visit_first(struct messages *messages)
@@ -622,7 +617,7 @@ bool messages_wait(
 	struct messages *messages, bool (*look)(void *context), void *context, uint64_t timeout)
 {
 	struct wait wait = {messages, look, context};
-	const uint64_t start = messages_now();
+	const uint64_t start = library_now();
 	enum waiting_answer answer;
 	bool told; /* by an event, or because this thread drives */
 
@@ -632,14 +627,14 @@ bool messages_wait(
 		return false;
 	told = look || messages->visit.interface->inlined;
 	do {
-		uint64_t passed = messages_now() - start;
+		uint64_t passed = library_now() - start;
 		uint64_t left = passed < timeout ? timeout - passed : 0;
 
 		if ((messages_is_late(messages) || !told) && left > MILLISECOND)
 			left = MILLISECOND;
 		answer =
 			events_await(&messages->visit, &messages->queue, 1, wait_look, &wait, left);
-	} while (answer == WAITING_TIMEOUT && messages_now() - start < timeout);
+	} while (answer == WAITING_TIMEOUT && library_now() - start < timeout);
 	visit_leave(&messages->visit);
 	return answer == WAITING_FOUND;
 }

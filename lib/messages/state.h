@@ -299,7 +299,6 @@ void credit_count(struct messages *messages, uint32_t peer);
 /* M5. Is a peer to be told now how many of its messages have been taken? */
 bool credit_is_due(const struct messages *messages, const struct peer *peer);
 void credit_post(struct messages *messages, struct peer *peer);
-uint64_t messages_now(void);
 /* All events that are here, and what they make possible. Returns how many there were. */
 unsigned events_run(struct messages *messages);
 

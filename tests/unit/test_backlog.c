@@ -61,7 +61,7 @@ static void a_program_that_makes_no_call_holds_up_no_sender(void **state)
 	(void)state;
 	ends_open(16 << 20, 1 << 16);
 	for (unsigned i = 0; i < COUNT; i++) {
-		uint64_t start = messages_now();
+		uint64_t start = library_now();
 
 		fill(sent, BYTES, i);
 		send_as(&out[i], 0, 1,
@@ -69,7 +69,7 @@ static void a_program_that_makes_no_call_holds_up_no_sender(void **state)
 				.class = i % 2, .bits = 1, .buffer = sent, .length = BYTES});
 		while (messages_flying(ends[0]) != 0 || !out[i].done) {
 			messages_progress(ends[0]);
-			assert_true(messages_now() - start < SECONDS);
+			assert_true(library_now() - start < SECONDS);
 		}
 	}
 	for (unsigned i = 0; i < COUNT; i++) {
@@ -141,11 +141,11 @@ static void data_comes_from_its_sender_when_there_is_memory__without_a_call(void
 		letter_settle(&in);
 		assert_memory_equal(got, sent[i], EAGER);
 	}
-	start = messages_now();
+	start = library_now();
 	while (!last->done) {
 		if (messages_progress(ends[0]) == 0)
 			nap();
-		assert_true(messages_now() - start < SECONDS);
+		assert_true(library_now() - start < SECONDS);
 	}
 	for (unsigned i = BLOCK; i < BLOCK + SLOTS + MORE; i++) {
 		post_receive(&in, 1, 1, 0, got, EAGER);
@@ -174,11 +174,11 @@ static void a_fetch_that_was_refused_is_repeated__without_a_call(void **state)
 		nap();
 	}
 	fetches_let(0, true);
-	start = messages_now();
+	start = library_now();
 	while (!out.done) {
 		if (messages_progress(ends[0]) == 0)
 			nap();
-		assert_true(messages_now() - start < SECONDS);
+		assert_true(library_now() - start < SECONDS);
 	}
 	letter_settle(&in);
 	assert_memory_equal(got, sent, LONG);
@@ -197,11 +197,11 @@ static void fetch_give_up(const struct receive_wish *wish)
 	settle(nothing_flies, ends[0]);
 	fetches_let(0, false);
 	receive_as(&in, 1, wish);
-	start = messages_now();
+	start = library_now();
 	while (!messages_abandon(ends[1], &in.message)) {
 		for (unsigned i = 0; i < 2; i++)
 			messages_progress(ends[i]);
-		assert_true(messages_now() - start < SECONDS);
+		assert_true(library_now() - start < SECONDS);
 	}
 	assert_int_equal(in.done, 0);
 	assert_int_equal(ends[1]->posted, 0);
@@ -290,10 +290,10 @@ static void a_receive_whose_message_is_being_fetched_is_given_up(void **state)
 	}
 	for (unsigned i = 0; i < MORE / 2; i++) {
 		post_receive(&in, 1, 0, 1, got, EAGER);
-		start = messages_now();
+		start = library_now();
 		while (!messages_abandon(ends[1], &in.message)) {
 			messages_progress(ends[1]);
-			assert_true(messages_now() - start < SECONDS);
+			assert_true(library_now() - start < SECONDS);
 		}
 		assert_int_equal(in.done, 0);
 		assert_int_equal(in.message.bits, 1);

@@ -25,7 +25,7 @@ static void shares_that_are_used_up_grow_while_headers_are_left(void **state)
 	enum { LEAST = 2, SPARE = 96, COUNT = 200 };
 	static struct letter out[COUNT], in;
 	static unsigned sent[COUNT];
-	uint64_t start = messages_now(), kept;
+	uint64_t start = library_now(), kept;
 	unsigned got;
 	uint32_t rank;
 
@@ -40,7 +40,7 @@ static void shares_that_are_used_up_grow_while_headers_are_left(void **state)
 	do {
 		messages_progress(ends[0]);
 		kept = peer_kept(&ends[0]->peers[1]);
-		assert_true(messages_now() - start < SECONDS);
+		assert_true(library_now() - start < SECONDS);
 	} while (kept < ends[0]->peers[1].credit.share || messages_flying(ends[0]) != 0);
 	assert_true(kept >= SPARE / 2 && kept < LEAST + SPARE);
 	assert_int_equal(share_at(1, 1), LEAST);
@@ -237,7 +237,7 @@ static void memory_of_a_peer_that_fell_silent_is_taken_back_for_another_one(void
 	enum { LEAST = 2, SPARE = 96, COUNT = 60 };
 	static struct letter out[COUNT], in[COUNT];
 	static unsigned sent[COUNT], got[COUNT];
-	uint64_t start = messages_now();
+	uint64_t start = library_now();
 	uint32_t had;
 
 	(void)state;
@@ -250,7 +250,7 @@ static void memory_of_a_peer_that_fell_silent_is_taken_back_for_another_one(void
 	}
 	while (peer_kept(&ends[0]->peers[1]) < COUNT || messages_flying(ends[0]) != 0) {
 		messages_progress(ends[0]);
-		assert_true(messages_now() - start < SECONDS);
+		assert_true(library_now() - start < SECONDS);
 	}
 	had = share_at(1, 0);
 	assert_true(had > COUNT && interfaces[1].engine->spaces[1]->spare < had / 2);
@@ -265,7 +265,7 @@ static void memory_of_a_peer_that_fell_silent_is_taken_back_for_another_one(void
 				.bits = 1, .buffer = &sent[i], .length = sizeof(sent[i])});
 	while (share_at(1, 1) < had / 2) {
 		messages_progress(ends[1]);
-		assert_true(messages_now() - start < SECONDS);
+		assert_true(library_now() - start < SECONDS);
 	}
 	assert_true(share_at(1, 0) <= had / 2);
 	for (unsigned i = 0; i < COUNT; i++) {
@@ -330,7 +330,7 @@ static void a_program_that_only_sends_hears_of_credit(void **state)
 	(void)state;
 	ends_open(4 << 20, 2 * SHARE);
 	for (unsigned round = 0; round < ROUNDS; round++) {
-		const uint64_t start = messages_now();
+		const uint64_t start = library_now();
 
 		for (unsigned i = 0; i < COUNT; i++) {
 			post_receive(&in[i], 1, i, 0, &got, 1);
@@ -339,7 +339,7 @@ static void a_program_that_only_sends_hears_of_credit(void **state)
 		while (!in[COUNT - 1].done || ends[1]->peers[0].tell.busy) {
 			if (messages_progress(ends[1]) == 0)
 				nap();
-			assert_true(messages_now() - start < SECONDS);
+			assert_true(library_now() - start < SECONDS);
 		}
 	}
 	/* The message that asks for a larger share is answered, which is its credit. */
