@@ -47,7 +47,8 @@ void space_deny(struct space *space, struct process from, const struct message_h
 		space->uid, counter);
 }
 
-/* Pages of them that are not used take no memory. */
+/* Pages of them that are not used take no memory, so the small ones, which all spaces use, are
+ * neighbours: here, and first in unexpected_place(). */
 static void tables_place(struct space *space)
 {
 	const uint32_t portals = space->segment->limits.portals;
@@ -56,8 +57,8 @@ static void tables_place(struct space *space)
 	space->unmatched = pages_table(&space->tables, portals, sizeof(*space->unmatched));
 	space->portals = pages_table(&space->tables, portals, sizeof(*space->portals));
 	if (space->kind == SPACE_TIERS) {
-		letters_place(space, &space->tables);
 		unexpected_place(space, &space->tables);
+		letters_place(space, &space->tables);
 	}
 }
 
