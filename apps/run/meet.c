@@ -77,6 +77,30 @@ static void socket_prepare(int socket)
 			sizeof(options[n].value));
 }
 
+/* Is it this host's own name, perhaps with a domain? */
+static bool is_own_name(const char *address)
+{
+	const size_t length = strcspn(address, ".:");
+	char own[PLACE_BYTES] = "";
+
+	(void)gethostname(own, sizeof(own) - 1);
+	return strcspn(own, ".") == length && strncmp(own, address, length) == 0 &&
+	       strncmp(own, "localhost", length) != 0;
+}
+
+/* The resolver may give a host's own name an address of the loopback, as Debian's /etc/hosts does
+ * (127.0.1.1). Other hosts cannot reach that address, so rank 0 listens at all of its host's. */
+static void loopback_leave(struct sockaddr *at)
+{
+	struct sockaddr_in *v4 = (void *)at;
+	struct sockaddr_in6 *v6 = (void *)at;
+
+	if (at->sa_family == AF_INET && ntohl(v4->sin_addr.s_addr) >> 24 == IN_LOOPBACKNET)
+		v4->sin_addr.s_addr = htonl(INADDR_ANY);
+	if (at->sa_family == AF_INET6 && IN6_IS_ADDR_LOOPBACK(&v6->sin6_addr))
+		v6->sin6_addr = in6addr_any;
+}
+
 bool meet_listen(const char *address)
 {
 	struct addrinfo *found = address_find(address, true);
@@ -88,6 +112,8 @@ bool meet_listen(const char *address)
 		job_tell("--meet takes HOST:PORT, and \"%s\" names no host that is known", address);
 		return false;
 	}
+	if (is_own_name(address))
+		loopback_leave(found->ai_addr);
 	listener = socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	(void)setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &reuse, sizeof(reuse));
 	if (listener < 0 || bind(listener, found->ai_addr, found->ai_addrlen) != 0 ||
