@@ -49,6 +49,8 @@ static bool message_is(const struct record *record, uint32_t uid)
 	case MESSAGE_ACK:
 	case MESSAGE_REPLY:
 	case MESSAGE_REFUSE:
+	case MESSAGE_STORED:
+	case MESSAGE_LOADED:
 		return true;
 	default:
 		return word_read(header, 0) >> 32 == uid;

@@ -58,7 +58,8 @@ static bool users_are(const struct frame_view *view, uint32_t uid)
 		header = record.header;
 		memcpy(&said, header + 4, sizeof(said));
 		if (header[0] != MESSAGE_ACK && header[0] != MESSAGE_REPLY &&
-			header[0] != MESSAGE_REFUSE && said != uid)
+			header[0] != MESSAGE_REFUSE && header[0] != MESSAGE_STORED &&
+			header[0] != MESSAGE_LOADED && said != uid)
 			return false;
 	}
 	return true;

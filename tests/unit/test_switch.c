@@ -165,6 +165,8 @@ static bool six_dropped(const struct switch_count *count)
 /* W1. */
 static void switch_run__lets_nobody_be_another(void **state)
 {
+	static const enum message_kind answers[] = {
+		MESSAGE_ACK, MESSAGE_REPLY, MESSAGE_REFUSE, MESSAGE_STORED, MESSAGE_LOADED};
 	struct port *one, *two;
 	struct claim claims[6];
 	struct switch_count count;
@@ -192,11 +194,14 @@ static void switch_run__lets_nobody_be_another(void **state)
 	claims[0].kind = MESSAGE_GET;
 	claims[0].uid = 0;
 	port_send(two, claim_make(two, &claims[0], 2));
-	claims[0].kind = MESSAGE_REPLY;
-	port_send(two, claim_make(two, &claims[0], 3));
-	expect(one, 3);
-	send_to(two, FAR_NID, 1, 4);
-	expect(far, 4);
+	for (unsigned n = 0; n < RTE_DIM(answers); n++) {
+		claims[0].kind = answers[n];
+		port_send(two, claim_make(two, &claims[0], (uint8_t)(3 + n)));
+	}
+	for (unsigned n = 0; n < RTE_DIM(answers); n++)
+		expect(one, (uint8_t)(3 + n));
+	send_to(two, FAR_NID, 1, 2);
+	expect(far, 2);
 	assert_int_equal(rig_look().dropped[SWITCH_UID], 2);
 	port_close(one);
 	port_close(two);
