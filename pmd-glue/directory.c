@@ -188,6 +188,16 @@ static void base_name(uid_t uid, char *name, size_t size)
 		snprintf(name, size, "postern-%u-%lu", uid, outside);
 }
 
+/* Launchers copy XDG_RUNTIME_DIR to hosts where the user is not logged in. The directory of logins
+ * is missing there, so no process of the user has it. */
+static bool login_is_missing(const struct directory *directory)
+{
+	char path[sizeof("/run/user/4294967295")];
+
+	snprintf(path, sizeof(path), "/run/user/%u", directory->uid);
+	return strcmp(directory->path, path) == 0 && access(path, F_OK) != 0 && errno == ENOENT;
+}
+
 /* Opens the directory that all rendezvous of this user lie below, and gives the name of that
  * level. */
 static bool base_enter(struct directory *directory, char *name, size_t size)
@@ -207,7 +217,7 @@ static bool base_enter(struct directory *directory, char *name, size_t size)
 		}
 		close_and_forget(&directory->fd);
 	}
-	directory->displaced = directory->path[0] != '\0';
+	directory->displaced = directory->path[0] != '\0' && !login_is_missing(directory);
 	base_name(directory->uid, name, size);
 	snprintf(directory->path, sizeof(directory->path), "/tmp");
 	directory->fd = open("/tmp", flags);

@@ -145,6 +145,8 @@ class Hello(programs.Case):
             self.assertIn(f"XDG_RUNTIME_DIR={runtime} is not a directory of user {os.getuid()}", done.stderr)
             self.assertIn("unset it in all", done.stderr)
         self.assertEqual(programs.run("examples/hello", XDG_RUNTIME_DIR="").stderr, "")
+        # A launcher copies this one to hosts where the user is not logged in.
+        self.assertEqual(programs.run("examples/hello", XDG_RUNTIME_DIR=f"/run/user/{os.getuid()}").stderr, "")
 
     def test_a_process_has_little_memory_before_it_sends_and_no_driver(self):
         for settings in ({"PTL_IFACE_NAME": "loop:a"}, self.node()):
