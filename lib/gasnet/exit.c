@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* exit.c - the end of a job, from any state.
  *
- * The first thread that calls gasnet_exit() ends the process; others wait for that. It writes the
- * code into rank 0's word. Triggered operations, which were posted at the start, carry it down a
+ * The first thread that calls gasnet_exit() ends the process; others wait for that. Ranks of a
+ * program that ends everywhere leave one soon after the other, often behind a barrier that some of
+ * them are still in. So a rank waits for GRACE first, and then writes the code into rank 0's word.
+ * Triggered operations, which were posted at the start, carry it down a
  * tree to all ranks, while their programs compute. A rank that sees its word in a call raises
  * SIGQUIT at itself, once, which the client may catch, and leaves. Ranks that leave are counted at
  * rank 0; when all have, a notice goes down the same tree, and each rank closes and ends with its
@@ -23,6 +25,7 @@
 #include <portals4/pmi.h>
 
 #define FLUSH_WAIT 5u                  /* s that closing may take beyond the wait for others */
+#define GRACE      0.2                 /* s, in which all ranks may leave of their own accord */
 #define SLEEP      10u                 /* ms */
 #define PRESENT    (UINT64_C(1) << 32) /* in the word, beside the code */
 
@@ -158,16 +161,20 @@ static double now(void)
 static bool others_leave(void)
 {
 	const ptl_size_t test = 1;
-	double until = now() + gasnet.exit_wait;
+	const double begun = now();
+	bool told = false;
 	ptl_ct_event_t count;
 	unsigned which;
 
-	root_tell(NOTICE_CODE, &own_word, sizeof(own_word));
 	root_tell(NOTICE_LEFT, NULL, 0);
 	do {
+		if (!told && now() - begun >= GRACE) {
+			root_tell(NOTICE_CODE, &own_word, sizeof(own_word));
+			told = true;
+		}
 		if (PtlCTPoll(&counters[NOTICE_ALL], &test, 1, SLEEP, &count, &which) == PTL_OK)
 			return true;
-	} while (now() < until);
+	} while (now() - begun < gasnet.exit_wait);
 	return false;
 }
 

@@ -23,7 +23,8 @@ WAIT = "0.5"  # s that an exiting rank waits for ranks that make no calls
 
 # Scenario, exit code, what standard error says.
 WAYS = [
-    ("leave-unattached", 3, ""), ("leave-together", 7, ""), ("leave-quietly", 0, ""), ("leave-by-main", 9, ""), ("leave-barrier", 5, ""),
+    ("leave-unattached", 3, ""), ("leave-together", 7, ""), ("leave-soon", 4, ""),
+    ("leave-quietly", 0, ""), ("leave-by-main", 9, ""), ("leave-barrier", 5, ""),
     ("leave-computing", 5, ""), ("leave-polling", 5, ""), ("leave-sending", 5, ""), ("leave-zero-computing", 0, ""),
     ("leave-from-handler", 6, ""), ("leave-from-own-handler", 6, ""), ("leave-by-signal", 130, ""),
     ("leave-by-abort", 134, ""), ("leave-by-fault", 139, ""),
