@@ -67,7 +67,8 @@ void watch_begin_joining(struct job *job)
 static void others_late(struct job *job)
 {
 	log_warning("rank %u has waited %.3g s (PTL_PEER_TIMEOUT) for all ranks to join: one of "
-		    "them has ended, or is late; \"srun -K\" ends a job when a rank ends",
+		    "them has ended, or is late; if one has ended, end the job (\"srun -K\" does "
+		    "so by itself)",
 		job->rank, (double)job->watch.peer_timeout / SECOND);
 	job->watch.active = false;
 }
