@@ -165,7 +165,7 @@ static bool six_dropped(const struct switch_count *count)
 /* W1. */
 static void switch_run__lets_nobody_be_another(void **state)
 {
-	static const enum message_kind answers[] = {
+	static const uint8_t answers[] = {
 		MESSAGE_ACK, MESSAGE_REPLY, MESSAGE_REFUSE, MESSAGE_STORED, MESSAGE_LOADED};
 	struct port *one, *two;
 	struct claim claims[6];
