@@ -164,8 +164,8 @@ static void line_both(struct client *client, struct stream *stream, int arrived)
 		stream_received(stream);
 }
 
-/* Returns false if nothing has come over the peer's line. */
-static bool line_turn(struct client *client, struct stream *stream)
+/* Returns how many messages have come over the peer's line. */
+static unsigned line_turn(struct client *client, struct stream *stream)
 {
 	enum measure measure = client->trial.measure;
 	int arrived = stream->line ? stream->module->receive(stream->line) : 0;
@@ -173,33 +173,37 @@ static bool line_turn(struct client *client, struct stream *stream)
 	if (arrived < 0)
 		line_failed(client, stream);
 	if (arrived <= 0)
-		return false;
+		return 0;
 	if (measure_is_single(measure) || measure_gets(measure))
 		client->arrived += (uint64_t)arrived;
 	else if (measure == MEASURE_BIDIRECTIONAL)
 		line_both(client, stream, arrived);
 	else
 		line_credited(client, stream, (uint64_t)arrived);
-	return true;
+	return (unsigned)arrived;
 }
 
 void client_turn(struct client *client)
 {
 	ptl_event_t event;
-	bool busy = false, rested;
+	unsigned arrived = 0;
+	bool rested;
 
 	if (client->options->library == LIBRARY_PORTALS3) {
 		client_event(client);
 		return;
 	}
 	for (unsigned i = 0; i < client->used; i++)
-		busy |= line_turn(client, &client->peers[i].stream);
-	if (busy)
+		arrived += line_turn(client, &client->peers[i].stream);
+	if (arrived > 0)
 		endpoint_busy(client->endpoint);
-	rested = !busy && endpoint_idle(client->endpoint);
-	if (++client->looks % CONTROL_LOOKS == 0 || rested)
-		while (endpoint_try(client->endpoint, &event))
-			event_heard(client, &event);
+	rested = arrived == 0 && endpoint_idle(client->endpoint);
+	client->looks += stream_looks(arrived, client->trial.size);
+	if (client->looks < CONTROL_LOOKS && !rested)
+		return;
+	client->looks = 0;
+	while (endpoint_try(client->endpoint, &event))
+		event_heard(client, &event);
 }
 
 static _Noreturn void refused(const struct client *client, const struct peer *peer)

@@ -8,7 +8,8 @@
  *     when nothing of the last is on its way.
  * K3. The session with server i has the number session + i, and all that comes from it says so.
  * K4. While a line takes the messages, events of the control session are looked at once in
- *     CONTROL_LOOKS looks at the line, after a rest, and in the waits outside the measure.
+ *     CONTROL_LOOKS looks at the line, after a rest, and in the waits outside the measure. A look
+ *     that found messages counts for as many as last as long.
  */
 #ifndef PERF_CLIENT_STATE_H
 #define PERF_CLIENT_STATE_H
@@ -46,7 +47,7 @@ struct client {
 	uint64_t credited; /* windows, of all peers */
 	uint64_t cost;     /* of a look at the clock, ns */
 	unsigned ticks;
-	unsigned looks; /* at the line */
+	unsigned looks; /* at the line, since one at events */
 	void (*progress)(void *context, double part);
 	void *context;
 	double part; /* done of this measure */

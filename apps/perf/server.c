@@ -37,6 +37,7 @@ struct server {
 	enum library library;      /* of its messages, */
 	struct line_address meet;  /* and where the client's end of the line is */
 	unsigned looks;            /* at the line, since one at events */
+	uint64_t size;             /* bytes of a message of the measure */
 	struct shape shape;
 };
 
@@ -192,6 +193,7 @@ static void prepare(struct server *server, const struct control *control)
 	}
 	complain_unless_ok(PtlMDBind(server->endpoint->ni, load, &stream->load), "PtlMDBind");
 	server->measuring = true;
+	server->size = control->number;
 	stream->window = control->argument;
 	stream->sent = stream->credited = 0;
 	stream->arrived = 0;
@@ -347,8 +349,8 @@ void server_close(struct server *server)
 	free(server);
 }
 
-/* Returns false if there is no line, or nothing has come over it. */
-static bool line_turn(struct server *server)
+/* Returns how many messages have come over the line; 0: there may be none. */
+static unsigned line_turn(struct server *server)
 {
 	const struct stream *stream = &server->stream;
 	int arrived = stream->line ? stream->module->receive(stream->line) : 0;
@@ -361,20 +363,21 @@ static bool line_turn(struct server *server)
 		data_heard(server);
 	for (int i = 0; i < credits; i++) /* the last of them may end the measure */
 		credited(server);
-	return arrived > 0;
+	return arrived > 0 ? (unsigned)arrived : 0;
 }
 
 bool server_turn(struct server *server)
 {
-	bool busy = line_turn(server);
+	unsigned arrived = line_turn(server);
 	ptl_event_t event;
 
-	if (server->stream.line && ++server->looks < CONTROL_LOOKS)
-		return busy;
+	server->looks += stream_looks(arrived, server->size);
+	if (server->stream.line && server->looks < CONTROL_LOOKS)
+		return arrived > 0;
 	server->looks = 0;
 	while (endpoint_try(server->endpoint, &event))
 		server_event(server, &event);
-	return busy;
+	return arrived > 0;
 }
 
 bool server_run(struct server *server, bool once)

@@ -15,6 +15,7 @@
 
 #define STREAM_WINDOWS 2
 #define CONTROL_LOOKS  4096u /* at a line, for one at events */
+#define LOOK_BYTES     4096u /* of messages; they take longer than a look in vain */
 #define WHY_ROOM       512   /* of a sentence on what cannot be */
 
 /* Room in an event queue for windows of so many messages, START and END each, and for the control
@@ -48,6 +49,14 @@ void stream_fill(struct stream *stream);
 static inline bool stream_idle(const struct stream *stream)
 {
 	return stream->sent == stream->credited;
+}
+
+/* How many looks at a line one counts for that has found so many messages of this size. */
+static inline unsigned stream_looks(unsigned messages, uint64_t size)
+{
+	uint64_t looks = 1 + messages * (1 + size / LOOK_BYTES);
+
+	return looks < CONTROL_LOOKS ? (unsigned)looks : CONTROL_LOOKS;
 }
 
 /* Opens a line of another library for the stream's messages, of what the request names beside the
