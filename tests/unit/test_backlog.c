@@ -265,6 +265,31 @@ static void a_receive_whose_fetch_waits_is_given_up(void **state)
 	lengths_arrive();
 }
 
+/* Nothing else waits, and no event comes that says when there is a region. */
+static void a_fetch_that_waits_for_a_region_goes_on_when_there_is_one(void **state)
+{
+	struct map_vector *vector = calloc(1, map_vector_size(2));
+	static char sent[LONG], got[LONG];
+	struct letter out, in;
+
+	(void)state;
+	assert_non_null(vector);
+	map_vector_add(vector, got, LONG / 2);
+	map_vector_add(vector, got + LONG / 2, LONG / 2);
+	fill(sent, LONG, 1);
+	post_send(&out, 0, 1, sent, LONG, false);
+	settle(nothing_flies, ends[0]);
+	ends[1]->vectors = VECTORS;
+	receive_as(&in, 1, &(const struct receive_wish){.peer = 0, .bits = 1, .vector = vector});
+	settle(fetch_is_late, ends[1]);
+	ends[1]->vectors = 0;
+	letter_settle(&in);
+	letter_settle(&out);
+	assert_memory_equal(got, sent, LONG);
+	assert_false(ends[1]->waits);
+	free(vector);
+}
+
 /* The poll core fetches the data of a message, without an answer, when a receive gets it. */
 static void a_receive_whose_message_is_being_fetched_is_given_up(void **state)
 {
@@ -515,6 +540,7 @@ int main(void)
 		CASE(a_fetch_that_was_refused_is_repeated__without_a_call),
 		CASE(a_receive_whose_fetch_is_refused_is_given_up),
 		CASE(a_receive_whose_fetch_waits_is_given_up),
+		CASE(a_fetch_that_waits_for_a_region_goes_on_when_there_is_one),
 		CASE_OPEN(a_receive_whose_message_is_being_fetched_is_given_up),
 		CASE_OPEN(short_messages_take_no_slot_of_longer_ones),
 		CASE_OPEN(headers_that_a_peer_keeps_are_bounded_by_its_share),

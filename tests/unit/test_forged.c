@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* test_forged.c - a peer sends what the library would not, and harms only its own messages.
- * Covers: lib/messages/inbound.c, lib/messages/outbound.c, lib/messages/peers.c. */
+ * Covers: lib/messages/inbound.c, lib/messages/messages.c, lib/messages/outbound.c,
+ * lib/messages/peers.c. */
+#include <engine/statistics.h>
 #include <engine/tiers.h>
 
 #include "message_rig.h"
@@ -341,12 +343,33 @@ static void a_peer_that_grants_more_than_there_can_be_grants_nothing(void **stat
 	teardown(state);
 }
 
+/* M6. A word that finds no place disables the side Portal for all, until its end looks. */
+static void a_peer_that_fills_its_part_of_the_queue_disables_the_portal_for_a_moment(void **state)
+{
+	struct tier_portal *portal = &interfaces[0].engine->spaces[1]->portals[PORTAL_SIDE];
+	const struct segment *segment = ends[0]->visit.segment;
+	const uint64_t most = portal->most;
+
+	(void)state;
+	portal->most = 0;
+	forge_word(WORD_USER, 1);
+	portal->most = most;
+	assert_int_equal(words_told[1], 0);
+	assert_int_equal(counter_read(&segment_counters(segment)->dropped_disabled), 1);
+	messages_progress(ends[0]);
+	assert_int_equal(atomic_load(&segment_portal(segment, PORTAL_SIDE)->state), PORTAL_ENABLED);
+	forge_word(WORD_USER, 1);
+	assert_int_equal(words_told[1], 1);
+	words_told[1] = 0;
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		CASE_OPEN(a_peer_that_grants_more_than_there_can_be_grants_nothing),
 		CASE(a_receive_of_what_was_withdrawn_ends),
 		CASE(what_others_send_fills_a_part_of_the_queue),
+		CASE(a_peer_that_fills_its_part_of_the_queue_disables_the_portal_for_a_moment),
 		CASE(a_peer_that_forges_words_and_fetches_harms_only_its_own_messages),
 		CASE(a_peer_that_sends_anything_harms_nobody_else),
 		CASE(a_peer_that_sends_atomics_uses_nothing_up),
