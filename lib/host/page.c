@@ -69,26 +69,27 @@ void select_page(struct selection *selection, struct segment *segment, struct pa
 struct objects_look {
 	const struct object_kind *kind;
 	const struct selection *selection;
-	uint32_t from;
+	uint32_t next; /* in the selection */
 	struct report *report;
 };
 
 /* I1. Tells LOOK_ITEMS objects of a selection, or what is left. */
 static void look_objects(struct interface *interface, void *context)
 {
-	const struct objects_look *look = context;
+	struct objects_look *look = context;
 	struct segment *segment = interface->submission.segment;
+	uint32_t told = 0;
 
 	engine_catch_up(interface->engine);
-	for (uint32_t i = look->from; i < look->selection->count && i - look->from < LOOK_ITEMS;
-		i++) {
-		uint32_t index = look->selection->indices[i];
+	for (; look->next < look->selection->count && told < LOOK_ITEMS; look->next++) {
+		uint32_t index = look->selection->indices[look->next];
 
 		if (!object_is_known(look->kind, segment, index))
 			continue;
 		report_object(look->report, NULL);
 		look->kind->tell(interface, index, look->report);
 		report_close(look->report);
+		told++;
 	}
 }
 
@@ -101,7 +102,7 @@ void objects_tell(struct interface *interface, struct page page, const struct ob
 
 	select_page(&selection, segment, page, limit, kind);
 	list_open(report, kind->total(segment), page, selection.next);
-	for (; look.from < selection.count; look.from += LOOK_ITEMS)
+	while (look.next < selection.count)
 		interface_look(interface, look_objects, &look);
 	report_close(report);
 }

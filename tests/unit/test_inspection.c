@@ -198,6 +198,39 @@ static void postern_inspect__shows_each_object_as_it_was_made(void **state)
 	PtlFini();
 }
 
+/* A page looks at as many entries as it may have items, and the next goes on behind them. */
+static void postern_inspect__finds_access_control_entries_far_apart(void **state)
+{
+	ptl_ni_limits_t desired = {.max_match_entries = 1,
+		.max_mem_descriptors = 1,
+		.max_event_queues = 1,
+		.max_atable_index = 1000,
+		.max_ptable_index = 0};
+	uint64_t first = 0, found[] = {UINT64_MAX, UINT64_MAX};
+	unsigned pages = 0, items = 0;
+	ptl_handle_ni_t ni;
+	int count;
+
+	(void)state;
+	assert_int_equal(PtlInit(&count), PTL_OK);
+	assert_int_equal(PtlNIInit(PTL_IFACE_DEFAULT, 7, &desired, NULL, &ni), PTL_OK);
+	assert_int_equal(PtlACEntry(ni, 1000, anyone, PTL_UID_ANY, PTL_PT_INDEX_ANY), PTL_OK);
+	for (; first != UINT64_MAX; first = number_in(text, "next")) {
+		inspect(ni, "ac", (unsigned)first, 0);
+		assert_int_equal(number_in(text, "total"), 1001);
+		pages++;
+		if (times_in(text, "\"index\"") == 0)
+			continue;
+		assert_int_equal(times_in(text, "\"index\""), 1);
+		assert_in_range(items, 0, 1);
+		found[items++] = number_in(text, "index");
+	}
+	assert_in_range(pages, 2, 1001);
+	assert_int_equal(found[0], 0); /* which admits all of this user, from the beginning */
+	assert_int_equal(found[1], 1000);
+	PtlFini();
+}
+
 static void postern_inspect__counts_events_that_a_queue_lost(void **state)
 {
 	ptl_handle_ni_t ni = open_default();
@@ -366,6 +399,7 @@ int main(void)
 		cmocka_unit_test(postern_inspect__tells_of_every_topic_and_how_long_it_would_be),
 		cmocka_unit_test(postern_inspect__knows_ids_limits_and_what_is_in_use),
 		cmocka_unit_test(postern_inspect__shows_each_object_as_it_was_made),
+		cmocka_unit_test(postern_inspect__finds_access_control_entries_far_apart),
 		cmocka_unit_test(postern_inspect__counts_events_that_a_queue_lost),
 		cmocka_unit_test(postern_inspect__gives_long_lists_in_pages),
 		cmocka_unit_test(postern_inspect__lists_what_the_poll_core_has_not_heard_of),
