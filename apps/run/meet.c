@@ -14,6 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <base/hostname.h>
 #include <base/pmi.h>
 
 #include "job.h"
@@ -77,15 +78,16 @@ static void socket_prepare(int socket)
 			sizeof(options[n].value));
 }
 
-/* Is it this host's own name, perhaps with a domain? */
+/* Does HOST:PORT have this host's own name? */
 static bool is_own_name(const char *address)
 {
-	const size_t length = strcspn(address, ".:");
+	static const char loopback[] = "localhost";
+	const size_t length = strcspn(address, ":");
 	char own[PLACE_BYTES] = "";
 
 	(void)gethostname(own, sizeof(own) - 1);
-	return strcspn(own, ".") == length && strncmp(own, address, length) == 0 &&
-	       strncmp(own, "localhost", length) != 0;
+	return hostname_is_same(own, strlen(own), address, length) &&
+	       !hostname_is_same(loopback, strlen(loopback), address, length);
 }
 
 /* The resolver may give a host's own name an address of the loopback, as Debian's /etc/hosts does

@@ -75,20 +75,26 @@ class Meet(programs.Case):
         done = programs.run("postern-run", "--meet", self.place, "-n", "1", "-r", "0", "sh", "-c", "echo $PTL_IFACE_NAME $PMI_RANK $PMI_SIZE")
         self.assertEqual((done.returncode, done.stdout), (0, "udp 0 1\n"), done.stderr)
 
-    @unittest.skipUnless(os.geteuid() == 0 and shutil.which("unshare"), "only root can give a process a name and an /etc/hosts of its own")
-    def test_a_host_whose_own_name_is_on_the_loopback_is_reached(self):
-        """As in Debian's /etc/hosts, 127.0.1.1 is what the name of this host stands for: other hosts would not reach rank 0 there."""
+    def ranks_of_a_host(self, hostname, name):
+        """Two ranks that meet at the name, which /etc/hosts maps to 127.0.1.1; rank 1 connects to 127.0.0.1."""
         port, hosts = self.place.split(":")[1], os.path.join(self.directory, "hosts")
         with open(hosts, "w", encoding="ascii") as file:
-            file.write(f"127.0.0.1 localhost\n127.0.1.1 head\n")
-        first = subprocess.Popen(["unshare", "--mount", "--uts", "sh", "-c", f'hostname head && mount --bind {hosts} /etc/hosts && exec "$@"', "-",
-                                  programs.program("postern-run"), "--meet", f"head:{port}", "-n", "2", "--rank", "0", RING, "10"],
+            file.write(f"127.0.0.1 localhost\n127.0.1.1 {name}\n")
+        first = subprocess.Popen(["unshare", "--mount", "--uts", "sh", "-c", f'hostname {hostname} && mount --bind {hosts} /etc/hosts && exec "$@"', "-",
+                                  programs.program("postern-run"), "--meet", f"{name}:{port}", "-n", "2", "--rank", "0", RING, "10"],
                                  env=programs.environment(XDG_RUNTIME_DIR=self.directory, PTL_IFACE_NAME="node:meet"),
                                  stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         self.addCleanup(self.end, first)
-        codes, outputs, errors = self.ends([first, self.rank(1, 2, RING, "10")])
-        self.assertEqual((codes, "".join(errors)), ([0, 0], ""))
-        self.assertIn("2 ranks", "".join(outputs))
+        return [first, self.rank(1, 2, RING, "10")]
+
+    @unittest.skipUnless(os.geteuid() == 0 and shutil.which("unshare"), "only root can give a process a name and an /etc/hosts of its own")
+    def test_a_host_whose_own_name_is_on_the_loopback_is_reached(self):
+        """As in Debian's /etc/hosts, 127.0.1.1 is what the name of this host stands for: other hosts would not reach rank 0 there."""
+        for hostname, name in (("head", "head"), ("Head", "head.example"), ("local", "local")):
+            with self.subTest(name):
+                codes, outputs, errors = self.ends(self.ranks_of_a_host(hostname, name))
+                self.assertEqual((codes, "".join(errors)), ([0, 0], ""))
+                self.assertIn("2 ranks", "".join(outputs))
 
     def test_a_rank_is_taken_once_and_has_the_size_of_the_others(self):
         first = self.rank(0, 3, "sleep", "1000")
