@@ -2,14 +2,13 @@
 /* exit.c - the end of a job, from any state.
  *
  * The first thread that calls gasnet_exit() ends the process; others wait for that. Ranks of a
- * program that ends everywhere leave one soon after the other, often behind a barrier that some of
- * them are still in. So a rank waits for GRACE first, and then writes the code into rank 0's word.
- * Triggered operations, which were posted at the start, carry it down a
- * tree to all ranks, while their programs compute. A rank that sees its word in a call raises
- * SIGQUIT at itself, once, which the client may catch, and leaves. Ranks that leave are counted at
- * rank 0; when all have, a notice goes down the same tree, and each rank closes and ends with its
- * code. A rank that waits for this too long has the launcher end the job, whose SIGTERM reaches
- * programs that make no calls.
+ * program that ends everywhere leave shortly after each other, often while some ranks are still in
+ * the last barrier. So a rank waits for GRACE first, and then writes the code into rank 0's word.
+ * Triggered operations, which were posted at the start, carry it down a tree to all ranks, while
+ * their programs compute. A rank that sees its word in a call raises SIGQUIT at itself, once, which
+ * the client may catch, and leaves. Ranks that leave are counted at rank 0; when all have, a notice
+ * goes down the same tree, and each rank closes and ends with its code. A rank that waits for this
+ * too long has the launcher end the job, whose SIGTERM reaches programs that make no calls.
  *
  * E1. A signal's handler calls nothing of Portals and nothing that locks: it ends the process.
  */
@@ -161,14 +160,16 @@ static double now(void)
 static bool others_leave(void)
 {
 	const ptl_size_t test = 1;
-	const double begun = now();
+	/* A short GASNET_EXITTIMEOUT leaves as much time to the ranks that see the code. */
+	const double begun = now(), half = gasnet.exit_wait / 2;
+	const double grace = half < GRACE ? half : GRACE;
 	bool told = false;
 	ptl_ct_event_t count;
 	unsigned which;
 
 	root_tell(NOTICE_LEFT, NULL, 0);
 	do {
-		if (!told && now() - begun >= GRACE) {
+		if (!told && now() - begun >= grace) {
 			root_tell(NOTICE_CODE, &own_word, sizeof(own_word));
 			told = true;
 		}

@@ -291,7 +291,7 @@ static void leave_together(void)
 	gasnet_exit(7);
 }
 
-/* The others leave while rank 0 makes calls: it has its say, and its code counts. */
+/* Rank 0 makes calls when the others leave, and leaves by itself. The job has its code. */
 static void leave_soon(void)
 {
 	for (unsigned n = 0; rank == 0 && n < 20; n++) {
