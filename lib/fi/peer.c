@@ -23,11 +23,12 @@
  *     peers that are not in the vector and that no operation and no kept message names; if there
  *     are none, peers that are in the vector and have sent nothing, and that the program has not
  *     named. A stranger is a peer that is not in the vector and that the program has not named.
- * P7. A node has no more strangers than numbers are left for all others. So half of all numbers at
- *     most are one node's; the own node is not bound by that. If a node has had its share, a
- *     stranger of its own goes for the next one, by the order of P6, or the next one is refused.
- *     But whoever asks can forge the node as well as the process. So when all numbers are used,
- *     the strangers of other nodes go, too, until half of all are the asker's node's.
+ * P7. A node gets a number for another stranger only if it has fewer strangers than numbers are
+ *     free. So the strangers of one node have at most half of all numbers. The endpoint's own node
+ *     has no such limit. At the limit, a new stranger takes the number of another stranger of its
+ *     node, by the order of P6; if there is none, the new one is refused. But the sender of a
+ *     greeting can forge the node as well as the process. So when all numbers are used, a new
+ *     stranger of a node that has less than half of them takes any peer's, by the order of P6.
  */
 #include <fi/state.h>
 
@@ -46,7 +47,7 @@
 #define LOOKS     16                  /* calls, for one look at the clock */
 #define GREETINGS 4096
 #define ANSWERS   8192
-#define YIELDS    4 /* peers that go for one at most, as something under way names the others */
+#define YIELDS    4 /* peers that are lost at most for one number: it may be in use for a while */
 #define NO_PEER   UINT32_MAX
 
 /* The first word of a greeting: kind, code of an answer, life that is wanted. */
@@ -183,7 +184,7 @@ static bool peers_reclaim(struct endpoint *endpoint)
 	return reclaimed;
 }
 
-/* P6. The peer that goes first: of all, or of a node's strangers. NO_PEER: none can. */
+/* P6. The peer whose number is freed first: of all, or of a node's strangers. NO_PEER: none. */
 static uint32_t peer_first(struct endpoint *endpoint, bool any, uint32_t nid)
 {
 	uint32_t first = NO_PEER;
@@ -224,7 +225,7 @@ static bool peer_yield(struct endpoint *endpoint, bool any, uint32_t nid)
 	return false;
 }
 
-/* P7. May the node of a stranger have it? */
+/* P7. Returns true if there may be another stranger of this node. Frees a number if need be. */
 static bool node_has_share(struct endpoint *endpoint, uint32_t nid)
 {
 	uint32_t has = 0, used = 0;
