@@ -9,7 +9,7 @@
  * K3. The session with server i has the number session + i, and all that comes from it says so.
  * K4. While a line takes the messages, events of the control session are looked at once in
  *     CONTROL_LOOKS looks at the line, after a rest, and in the waits outside the measure. A look
- *     that found messages counts for as many as last as long.
+ *     that has found messages counts as several, because it takes as long as several in vain.
  */
 #ifndef PERF_CLIENT_STATE_H
 #define PERF_CLIENT_STATE_H

@@ -51,7 +51,7 @@ static inline bool stream_idle(const struct stream *stream)
 	return stream->sent == stream->credited;
 }
 
-/* How many looks at a line one counts for that has found so many messages of this size. */
+/* A look at a line that has found so many messages of this size counts as so many looks. */
 static inline unsigned stream_looks(unsigned messages, uint64_t size)
 {
 	uint64_t looks = 1 + messages * (1 + size / LOOK_BYTES);
