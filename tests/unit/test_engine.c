@@ -32,6 +32,25 @@ static void engine_create__without_a_transport_or_memory_is_none(void **state)
 	memory_is_short = false;
 }
 
+static void engine_space_open__without_memory_opens_none(void **state)
+{
+	struct rig *rig = *state;
+	struct segment_limits *limits = &rig->segment->limits;
+	const struct space_options lists = {.segment = rig->segment};
+	const struct space_options tiers = {
+		.segment = rig->segment, .kind = SPACE_TIERS, .ranks = UINT32_MAX};
+	const uint32_t portals = limits->portals;
+
+	memory_is_short = true;
+	assert_false(engine_space_open(rig->engine, 1, &lists));
+	memory_is_short = false;
+	/* More tables than there are addresses. */
+	limits->portals = LIMIT_PORTALS;
+	assert_false(engine_space_open(rig->engine, 1, &tiers));
+	limits->portals = portals;
+	assert_true(engine_space_open(rig->engine, 1, &lists));
+}
+
 /* E1: a region is attached after the turn has begun, and after the frame came; the frame finds
  * it. */
 struct late {
@@ -782,6 +801,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		test(engine_create__without_a_transport_or_memory_is_none),
+		test(engine_space_open__without_memory_opens_none),
 		test(engine_poll__carries_out_commands_before_frames_that_came_with_them),
 		test(engine_poll__drains_a_full_ring_in_order),
 		test(engine_poll__leaves_commands_in_the_ring_while_there_is_no_memory),
