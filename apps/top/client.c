@@ -111,9 +111,11 @@ void client_text(const struct client *client, const char *name, char *text, size
 
 void text_clean(char *text)
 {
-	for (; *text != '\0'; text++)
-		if ((unsigned char)*text < ' ' || *text == '\x7f')
-			*text = '?';
+	for (unsigned char *byte = (unsigned char *)text; *byte != '\0'; byte++)
+		if (*byte < ' ' || *byte == 0x7f)
+			*byte = '?';
+		else if (*byte == 0xc2 && byte[1] >= 0x80 && byte[1] < 0xa0) /* U+0080 to U+009F */
+			byte[0] = byte[1] = '?';
 }
 
 unsigned client_numbers(
