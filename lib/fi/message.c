@@ -190,13 +190,17 @@ bool messages_owe(const struct endpoint *endpoint, struct process to)
 	return false;
 }
 
-bool operations_name(const struct endpoint *endpoint, uint32_t peer)
+void operations_mark(struct endpoint *endpoint)
 {
-	list_each (const struct operation, operation, &endpoint->pending, link)
-		if (operation->from == peer ||
-			(operation_sends(operation) && operation->transfer.peer == peer))
-			return true;
-	return false;
+	for (uint32_t i = 0; i < endpoint->peer_count; i++)
+		endpoint->peers[i].named = false;
+	list_each (const struct operation, operation, &endpoint->pending, link) {
+		uint32_t peer =
+			operation_sends(operation) ? operation->transfer.peer : operation->from;
+
+		if (peer < endpoint->peer_count)
+			endpoint->peers[peer].named = true;
+	}
 }
 
 void operations_close(struct endpoint *endpoint)

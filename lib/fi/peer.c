@@ -153,21 +153,31 @@ static bool peer_is_kept_from(const struct endpoint *endpoint, uint32_t number)
 	return kept;
 }
 
-/* P6. How soon its number may be given to another process: the more, the sooner; 0: not at all. */
+enum {
+	SPARE_NOT,
+	SPARE_IN_VECTOR,
+	SPARE_IDLE, /* if it is: peer_is_idle() */
+	SPARE_UNKNOWN
+};
+
+/* P6. How soon its number may be given to another process: the more, the sooner. */
 static unsigned peer_spare(struct endpoint *endpoint, uint32_t number)
 {
 	const struct peer *peer = &endpoint->peers[number];
 	const bool outside = peer_index(endpoint, number) == AV_NONE;
 
 	if (!peer_lives(peer))
-		return 0;
+		return SPARE_NOT;
 	if (!peer->wanted && !messages_has_carried(endpoint->messages, number))
-		return outside ? 3 : 1;
-	return outside && !messages_is_owed(endpoint->messages, number) &&
-			       !operations_name(endpoint, number) &&
-			       !peer_is_kept_from(endpoint, number)
-		       ? 2
-		       : 0;
+		return outside ? SPARE_UNKNOWN : SPARE_IN_VECTOR;
+	return outside ? SPARE_IDLE : SPARE_NOT;
+}
+
+/* After operations_mark(). */
+static bool peer_is_idle(struct endpoint *endpoint, uint32_t number)
+{
+	return !endpoint->peers[number].named && !messages_is_owed(endpoint->messages, number) &&
+	       !peer_is_kept_from(endpoint, number);
 }
 
 /* P6. The numbers of lost peers are free. Returns false if there are none. */
@@ -188,8 +198,9 @@ static bool peers_reclaim(struct endpoint *endpoint)
 static uint32_t peer_first(struct endpoint *endpoint, bool any, uint32_t nid)
 {
 	uint32_t first = NO_PEER;
-	unsigned most = 0;
+	unsigned most = SPARE_NOT;
 
+	operations_mark(endpoint);
 	for (uint32_t i = 1; i < endpoint->peer_count; i++) {
 		const struct peer *peer = &endpoint->peers[i];
 		unsigned spare;
@@ -197,11 +208,14 @@ static uint32_t peer_first(struct endpoint *endpoint, bool any, uint32_t nid)
 		if (!any && (peer->process.nid != nid || !peer_is_stranger(endpoint, i)))
 			continue;
 		spare = peer_spare(endpoint, i);
-		if (spare > most || (spare == most && spare > 0 &&
-					    peer->begun < endpoint->peers[first].begun)) {
-			first = i;
-			most = spare;
-		}
+		if (spare == SPARE_NOT || spare < most ||
+			(spare == most && peer->begun > endpoint->peers[first].begun))
+			continue;
+		/* A stranger can have this asked often, so it is asked last. */
+		if (spare == SPARE_IDLE && !peer_is_idle(endpoint, i))
+			continue;
+		first = i;
+		most = spare;
 	}
 	return first;
 }

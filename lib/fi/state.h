@@ -291,6 +291,7 @@ struct peer {
 	uint8_t state;  /* enum peer_state */
 	bool wanted;    /* the program has named it */
 	bool ending;    /* it was lost, and receives from it have not ended yet */
+	bool named;     /* as operations_mark() has found */
 	int err;
 	int failure;    /* of the greeting; 0: none */
 	uint64_t begun; /* how many were admitted before */
@@ -646,8 +647,8 @@ void message_part(void *owner, struct transfer *many, const struct transfer *mes
 /* Ends receives from a peer that is gone. */
 void messages_end_from(struct endpoint *endpoint, uint32_t peer);
 void operations_close(struct endpoint *endpoint);
-/* Is a send to the peer, or a receive from it alone, under way? */
-bool operations_name(const struct endpoint *endpoint, uint32_t peer);
+/* Marks the peers to which a send, or from which alone a receive, is under way. */
+void operations_mark(struct endpoint *endpoint);
 /* Does a send to the process wait for its end? */
 bool messages_owe(const struct endpoint *endpoint, struct process to);
 
