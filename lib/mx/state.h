@@ -95,7 +95,7 @@ struct request {
 	bool refused;       /* REQUEST_CONNECT: the peer is not ready */
 	bool denied;        /* the same: the peer is another user's */
 	uint64_t handle;    /* what a program knows it by: REQUEST_SLOT_AT */
-	mx_status_t status; /* when it is done; its match_info is what test_any() goes by */
+	mx_status_t status; /* when it is done; its match_info is what request_ended() goes by */
 	struct map_vector *vector;
 	struct link link;     /* of ended, X4; a REQUEST_CONNECT that is pending: of connects */
 	struct timer timer;   /* X6 */
@@ -143,7 +143,7 @@ struct mx_endpoint {
 	uint32_t contact_count, session_count; /* that were ever used */
 	uint64_t sessions_begun;
 	struct link lost;  /* sessions, oldest first */
-	uint32_t reviewed; /* session that was asked last, see session_find() */
+	uint32_t reviewed; /* session that was looked at last, see sessions_review() */
 	struct request *free;
 	struct request *batches[REQUEST_BATCHES]; /* from the first one on; the others NULL */
 	uint32_t request_count;                   /* free ones among them */

@@ -12,7 +12,7 @@
  *     memory after that.
  * L2. Each holder of a frame lets go of it by itself: a port when it has sent it, a peer in this
  *     process when it has placed it, this transport when it is acknowledged. When a transport
- *     closes, the port is asked to let go (port_recall()).
+ *     closes, the port is asked to let go (recall()).
  * L3. Only a port that is known to gather (port->gathers) is given frames in two pieces.
  * L4. Memory that may not be there is referred to only by frames for a port that is guarded against
  *     that (port->guards), and is looked at just before a tail refers to it. If it goes after that,
