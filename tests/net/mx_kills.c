@@ -11,7 +11,7 @@
  *
  *     connect NID ID LIFE   to that life of an endpoint, and sends to it from now on: "connected"
  *     nobody NID ID         connects to an endpoint that is not there, which must fail: "nobody"
- *     mortal ID 1|0         this endpoint may die from now on, or may not
+ *     mortal ID 1|0         this endpoint may die from now on, or may not: "mortal"
  *     mourn ID              sends to it until a send fails, and until all have ended: "mourned"
  *     exchange              waits until EXCHANGED more messages have gone to and come from each
  *                           peer that is connected, and all to earlier lives have ended: "exchanged
@@ -305,6 +305,12 @@ static bool exchanged(void)
 	return past_is_over();
 }
 
+static void mortal(struct peer *peer, bool may_die)
+{
+	peer->mortal = may_die;
+	say("mortal");
+}
+
 static void exchange(void)
 {
 	for (unsigned i = 0; i < PEERS; i++) {
@@ -351,7 +357,7 @@ static void obey(char *line)
 	else if (strcmp(word, "nobody") == 0)
 		connect_to_nobody(first, second);
 	else if (strcmp(word, "mortal") == 0)
-		peer_of(first)->mortal = second != 0;
+		mortal(peer_of(first), second != 0);
 	else if (strcmp(word, "mourn") == 0)
 		mourn(peer_of(first));
 	else if (strcmp(word, "exchange") == 0)

@@ -93,8 +93,7 @@ def play(job):
     """One round. Returns whether the others missed the one that was killed before it came again."""
     victim = job.draw.choice(VICTIMS)
     others = job.others(victim)
-    for other in others:
-        job.processes[other].say(f"mortal {victim} 1")
+    job.tell(others, f"mortal {victim} 1", "mortal")
     time.sleep(job.draw.uniform(0, LONGEST_TRAFFIC))
     job.processes[victim].kill()
     missed = job.draw.choice((False, True))
@@ -105,8 +104,7 @@ def play(job):
         job.connect(victim, other)
         job.connect(other, victim)
     job.exchange()
-    for other in others:
-        job.processes[other].say(f"mortal {victim} 0")
+    job.tell(others, f"mortal {victim} 0", "mortal")
     return missed
 
 
