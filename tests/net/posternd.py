@@ -15,12 +15,14 @@ SCENARIO:
     stopped    as share; each posternd is stopped by SIGSTOP for STOP_TIME seconds (2) in the middle of it, and no operation fails
     killed     as share, with more processes on the first end, of whom two are killed while they put: posternd tells the others
     refused    a process id in use, a node id that is not posternd's, no posternd: what processes are told
+    libraries  postern-perf between the two ends, by Portals 4, MX and libfabric: messages, answers and remote memory
 
 Exit code 0: passed; 77: skipped, after a line that says why; anything else: failed. With CI=true nothing is skipped.
 """
 import functools
 import os
 import random
+import re
 import resource
 import shutil
 import signal
@@ -203,6 +205,34 @@ def refused(program, device):
     says(program, device, 5, f"start `posternd --iface {device.interface(0)}` as root")
 
 
+def libraries(_, device):
+    """Answers are frames that name no user, and each library has its own."""
+    apps = os.path.dirname(Daemons.posternd)
+    words = [os.path.join(apps, "postern-perf"), "--library"]
+    fi = os.path.exists(os.path.join(apps, "postern-perf-fi.so"))
+    every = ["latency", "put-latency", "get-latency", "fetch-latency"]
+    for library, measures in [("portals4", every), ("mx", every[:1])] + [("fi", every)] * fi:
+        environments = [{name: value for name, value in os.environ.items() if not name.startswith("PTL_")} | device.settings(side) |
+                        {"PTL_IFACE_NAME": device.interface(side), "FI_PROVIDER_PATH": os.path.join(apps, "../lib/fi")}
+                        for side in (0, 1)]
+        server = subprocess.Popen(device.prefix(1) + words + [library, "--server", "--once"], env=environments[1], text=True,
+                                  stdout=subprocess.PIPE, preexec_fn=exchange.die_with_parent)
+        try:
+            peer = re.search(r"Serving at (\S+:\d+)", server.stdout.readline())
+            if not peer:
+                raise exchange.Failure(f"the server for {library} does not start")
+            done = subprocess.run(device.prefix(0) + words + [library, "--peer", peer[1], "--sizes", "8,64K", "--iterations", "20"] +
+                                  measures, env=environments[0], text=True, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                  stderr=subprocess.STDOUT, timeout=10 * START_TIME, check=False)
+            if done.returncode != 0 or "Latency" not in done.stdout:
+                raise exchange.Failure(f"by {library}: {done.stdout}")
+            if server.wait(START_TIME) != 0:
+                raise exchange.Failure(f"the server for {library} ends with {server.returncode}")
+        finally:
+            server.kill()
+            server.wait()
+
+
 def main():
     if len(sys.argv) not in (4, 5):
         print(__doc__, file=sys.stderr)
@@ -216,7 +246,7 @@ def main():
     def play(device):
         try:
             {"share": share, "between": between, "restarted": functools.partial(restarted, wanted=kills), "stopped": stopped,
-             "killed": killed, "refused": refused}[scenario](program, device)
+             "killed": killed, "refused": refused, "libraries": libraries}[scenario](program, device)
         finally:
             for process in exchange.Process.started:
                 if process.process.poll() is None:
