@@ -235,24 +235,32 @@ static bool fetch_is_late(void *context)
 	return messages_is_late(context);
 }
 
-/* The same of a fetch that waits for a region. */
+/* A receive into two pieces gets a message whose fetch waits for a region. */
+static struct map_vector *fetch_wait(
+	struct letter *out, const char *sent, struct letter *in, char *got)
+{
+	struct map_vector *vector = calloc(1, map_vector_size(2));
+
+	assert_non_null(vector);
+	map_vector_add(vector, got, LONG / 2);
+	map_vector_add(vector, got + LONG / 2, LONG / 2);
+	post_send(out, 0, 1, sent, LONG, false);
+	settle(nothing_flies, ends[0]);
+	ends[1]->vectors = VECTORS;
+	receive_as(in, 1, &(const struct receive_wish){.peer = 0, .bits = 1, .vector = vector});
+	settle(fetch_is_late, ends[1]);
+	return vector;
+}
+
 static void a_receive_whose_fetch_waits_is_given_up(void **state)
 {
-	struct map_vector *vector = malloc(map_vector_size(2));
 	static char sent[LONG], got[LONG];
+	struct map_vector *vector;
 	struct letter out, in;
 
 	(void)state;
-	assert_non_null(vector);
-	*vector = (struct map_vector){0};
-	map_vector_add(vector, got, LONG / 2);
-	map_vector_add(vector, got + LONG / 2, LONG / 2);
 	fill(sent, LONG, 1);
-	post_send(&out, 0, 1, sent, LONG, false);
-	settle(nothing_flies, ends[0]);
-	ends[1]->vectors = VECTORS;
-	receive_as(&in, 1, &(const struct receive_wish){.peer = 0, .bits = 1, .vector = vector});
-	settle(fetch_is_late, ends[1]);
+	vector = fetch_wait(&out, sent, &in, got);
 	assert_true(messages_abandon(ends[1], &in.message));
 	ends[1]->vectors = 0;
 	free(vector);
@@ -268,20 +276,13 @@ static void a_receive_whose_fetch_waits_is_given_up(void **state)
 /* Nothing else waits, and no event comes that says when there is a region. */
 static void a_fetch_that_waits_for_a_region_goes_on_when_there_is_one(void **state)
 {
-	struct map_vector *vector = calloc(1, map_vector_size(2));
 	static char sent[LONG], got[LONG];
+	struct map_vector *vector;
 	struct letter out, in;
 
 	(void)state;
-	assert_non_null(vector);
-	map_vector_add(vector, got, LONG / 2);
-	map_vector_add(vector, got + LONG / 2, LONG / 2);
 	fill(sent, LONG, 1);
-	post_send(&out, 0, 1, sent, LONG, false);
-	settle(nothing_flies, ends[0]);
-	ends[1]->vectors = VECTORS;
-	receive_as(&in, 1, &(const struct receive_wish){.peer = 0, .bits = 1, .vector = vector});
-	settle(fetch_is_late, ends[1]);
+	vector = fetch_wait(&out, sent, &in, got);
 	ends[1]->vectors = 0;
 	letter_settle(&in);
 	letter_settle(&out);
