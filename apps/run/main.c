@@ -259,8 +259,10 @@ int main(int count, char **words)
 	}
 	snprintf(name, sizeof(name), JOB_NODE "%d", (int)getpid());
 	snprintf(port, sizeof(port), "node:%s", name);
-	if (options.job.meet && (!given || !*given))
-		setenv("PTL_IFACE_NAME", given = "udp", 1);
+	if (options.job.meet && (!given || !*given)) {
+		given = "udp";
+		setenv("PTL_IFACE_NAME", given, 1);
+	}
 	if (given && *given)
 		return job_run(&options.job);
 	setenv("PTL_IFACE_NAME", port, 1);
