@@ -246,7 +246,7 @@ static void plan_random(struct plan *plan, uint64_t seed)
 		plan->node.processes_per_host = 1;
 	}
 	plan->network.frame_size += OUTER_MORE;
-	/* Frames that no node ever needs cost as much to prepare as a short run. */
+	/* Nearly no node needs more, and to prepare thousands takes as long as a short run. */
 	plan->node.pool_frames = 2047u + plan->node.receive_ring;
 	if (prng_chance(&prng, 0.3))
 		plan->node.pool_frames = 2u * plan->node.receive_ring - 1;
