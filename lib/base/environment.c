@@ -215,7 +215,7 @@ static void rights_restore(const struct rights *rights)
 	setfsgid(rights->gid);
 }
 
-/* What is wrong with an open file; NULL: nothing. */
+/* Why an open file cannot be used; NULL: it can. */
 static const char *file_fault(int fd)
 {
 	struct stat status;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* delivery.h - what is said of a request that has found its memory, in spaces of all kinds. */
+/* delivery.h - the memory and the account of a request, the same in spaces of all kinds. */
 #ifndef ENGINE_DELIVERY_H
 #define ENGINE_DELIVERY_H
 

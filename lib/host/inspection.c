@@ -3,9 +3,9 @@
  *
  * Any thread, with the library's lock.
  *
- * I1. What is the poll core's own is read while it stands aside, by functions look_...(). They tell
+ * I1. Functions look_...() read the poll core's own data while it stands aside. They tell
  *     LOOK_ITEMS objects each time, or copy PAGE_ITEMS at most, so that a turn is late by some
- *     microseconds, whatever there is.
+ *     microseconds, however much data there is.
  * I2. Which indices are in use is found out before, by the gates, without disturbing anybody. An
  *     object may have gone when it is looked at, or be in the making: then it is left out. Fields
  *     that its maker fills in are read only if the poll core knows it, or, for queues, if the gate

@@ -73,7 +73,7 @@ struct objects_look {
 	struct report *report;
 };
 
-/* I1. Tells LOOK_ITEMS objects of a selection, or what is left. */
+/* I1. Tells the next LOOK_ITEMS objects of a selection, or fewer at its end. */
 static void look_objects(struct interface *interface, void *context)
 {
 	struct objects_look *look = context;

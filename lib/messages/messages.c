@@ -514,7 +514,7 @@ static unsigned outcomes_run(struct messages *messages)
 	return count;
 }
 
-/* What waits goes on, as far as there is room now. */
+/* Receives, sends and fetches that wait go on, as far as there is room now. */
 static __attribute__((noinline)) void waits_resume(struct messages *messages)
 {
 	if (messages->disabled) {
