@@ -14,6 +14,7 @@
 #include <rte_mbuf.h>
 
 #include <base/random.h>
+#include <transport/internal.h>
 #include <sim/star.h>
 
 #include "eal.h"
@@ -857,6 +858,15 @@ static void step_until(struct network *network, uint64_t end)
 void network_step(struct network *network)
 {
 	step_until(network, network->now + SECOND);
+}
+
+const struct peer *network_peer(const struct network *network, unsigned from, unsigned to)
+{
+	static const struct peer nobody;
+	const struct peer *peer =
+		peer_table_search(&network->nodes[from].transport->peers, network->nodes[to].self);
+
+	return peer ? peer : &nobody;
 }
 
 bool network_settled(const struct network *network)

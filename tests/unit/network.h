@@ -138,6 +138,8 @@ bool network_run(struct network *network, uint64_t ns);
 /* For ns, whatever happens. */
 void network_pass(struct network *network, uint64_t ns);
 bool network_settled(const struct network *network);
+/* What a node remembers of another one; all is 0 if it remembers nothing. */
+const struct peer *network_peer(const struct network *network, unsigned from, unsigned to);
 /* Checks that all that was sent arrived, and nothing twice. */
 void network_check(const struct network *network);
 /* Checks that there was each fault that was to be likely. */

@@ -27,19 +27,6 @@
 static const uint8_t stranger[6] = {2, 9, 9, 9, 9, 9};
 static const uint8_t everybody[6] = {255, 255, 255, 255, 255, 255};
 
-static struct peer_info info_of(struct network *network, unsigned from, unsigned to)
-{
-	struct peer_info infos[NETWORK_NODES];
-	uint32_t cursor = 0;
-	unsigned count =
-		transport_peers(network->nodes[from].transport, &cursor, infos, NETWORK_NODES);
-
-	while (count-- > 0)
-		if (infos[count].process.nid == network->nodes[to].self.nid)
-			return infos[count];
-	return (struct peer_info){0};
-}
-
 /* A frame to node 0 in the name of node 1, as right as a stranger can make it that reads nothing
  * but what is told to everybody. */
 static struct frame forged(const struct network *network, uint8_t type, uint32_t life)
@@ -148,8 +135,8 @@ static void blind_frames__do_not_disturb_a_pair(void **state)
 	network->faults.rate = 1.25;
 	memcpy(address, network->nodes[1].port.address, 6);
 	took = exchange(network, 20 * MICROSECOND);
-	assert_memory_equal(info_of(network, 0, 1).address, address, 6);
-	assert_int_equal(info_of(network, 0, 1).incarnation, LIFE);
+	assert_memory_equal(network_peer(network, 0, 1)->address, address, 6);
+	assert_int_equal(network_peer(network, 0, 1)->incarnation, LIFE);
 	assert_int_equal(network->nodes[0].counters.peers_restarted, 0);
 	assert_true(network->nodes[0].counters.challenges_sent > 1);
 	printf("%llu ns alone, %llu ns with a forged frame each 20 us\n", (unsigned long long)calm,
@@ -214,7 +201,7 @@ static void blind_frames__to_one_who_asks_do_not_answer(void **state)
 		attack(network, turn);
 		network_pass(network, 10 * MICROSECOND);
 	}
-	assert_int_equal(info_of(network, 0, 1).incarnation, 0);
+	assert_int_equal(network_peer(network, 0, 1)->incarnation, 0);
 	node_start(network, 1, LIFE + 7);
 	assert_true(network_run(network, SECOND));
 	network_check(network);
@@ -372,13 +359,13 @@ static void life__that_is_over_stays_so(void **state)
 		node->next_life[1] = lives[i] - 1;
 		network_send(network, 1, 0, 8);
 		assert_true(network_run(network, SECOND));
-		assert_int_equal(info_of(network, 0, 1).incarnation, lives[i]);
+		assert_int_equal(network_peer(network, 0, 1)->incarnation, lives[i]);
 		assert_int_equal(node->counters.peers_restarted, 1);
 		begun = node->begun;
 		for (unsigned n = 0; n < kept_count; n++) {
 			network_inject(network, 0, kept[n], kept_length[n]);
 			network_pass(network, SECOND);
-			assert_int_equal(info_of(network, 0, 1).incarnation, lives[i]);
+			assert_int_equal(network_peer(network, 0, 1)->incarnation, lives[i]);
 		}
 		assert_int_equal(node->begun, begun);
 		assert_int_equal(node->counters.peers_restarted, 1);
@@ -408,7 +395,7 @@ static uint64_t restart(struct network *network, uint32_t life, bool bye)
 	network_send(network, 1, 0, 8);
 	while (node->ended == ended)
 		network_step(network);
-	assert_int_equal(info_of(network, 0, 1).incarnation, life);
+	assert_int_equal(network_peer(network, 0, 1)->incarnation, life);
 	return network->now - start;
 }
 
@@ -455,8 +442,9 @@ static void restart__elsewhere_is_noticed_within_milliseconds(void **state)
 	network->nodes[0].next_life[1] = LIFE - 3;
 	network_send(network, 1, 0, 8);
 	network_pass(network, 20 * MILLISECOND);
-	assert_int_equal(info_of(network, 0, 1).incarnation, LIFE - 2);
-	assert_memory_equal(info_of(network, 0, 1).address, network->nodes[1].port.address, 6);
+	assert_int_equal(network_peer(network, 0, 1)->incarnation, LIFE - 2);
+	assert_memory_equal(
+		network_peer(network, 0, 1)->address, network->nodes[1].port.address, 6);
 	assert_int_equal(network->nodes[0].ended, 2);
 	network_destroy(network);
 }

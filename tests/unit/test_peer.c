@@ -14,20 +14,6 @@
 
 #include "network.h"
 
-static struct peer_info info_of(struct network *network, unsigned from, unsigned to)
-{
-	struct peer_info infos[NETWORK_NODES];
-	uint32_t cursor = 0;
-	unsigned count =
-		transport_peers(network->nodes[from].transport, &cursor, infos, NETWORK_NODES);
-	unsigned i;
-
-	for (i = 0; i < count && i < NETWORK_NODES; i++)
-		if (infos[i].process.nid == network->nodes[to].self.nid)
-			return infos[i];
-	return (struct peer_info){0};
-}
-
 /* It may have waited for a link to come up: what is lost next must not wait as long. */
 static void peer__that_answers_late_is_not_taken_for_far(void **state)
 {
@@ -37,11 +23,11 @@ static void peer__that_answers_late_is_not_taken_for_far(void **state)
 	network->faults.delay = 20 * MILLISECOND;
 	network_start(network);
 	network_send(network, 0, 1, 8);
-	while (info_of(network, 0, 1).incarnation == 0)
+	while (network_peer(network, 0, 1)->incarnation == 0)
 		network_step(network);
-	assert_int_equal(info_of(network, 0, 1).rtt, 0);
+	assert_int_equal(network_peer(network, 0, 1)->rtt, 0);
 	assert_true(network_run(network, SECOND));
-	assert_true(info_of(network, 0, 1).rtt >= 40 * MILLISECOND);
+	assert_true(network_peer(network, 0, 1)->rtt >= 40 * MILLISECOND);
 	network_check(network);
 	network_destroy(network);
 }
@@ -68,7 +54,7 @@ static void peer__that_was_away_is_not_taken_for_near(void **state)
 	network_start(network);
 	network_send(network, 0, 1, 8);
 	nodes_poll(network, 2 * MILLISECOND);
-	assert_true(info_of(network, 0, 1).delay_min >= 180 * MICROSECOND);
+	assert_true(network_peer(network, 0, 1)->delay_min >= 180 * MICROSECOND);
 	for (unsigned i = 0; i < 3; i++) {
 		away->stalled_until = network->now + MILLISECOND;
 		nodes_poll(network, 300 * MICROSECOND);
@@ -76,7 +62,7 @@ static void peer__that_was_away_is_not_taken_for_near(void **state)
 		nodes_poll(network, 2 * MILLISECOND);
 	}
 	assert_true(network_settled(network));
-	assert_true(info_of(network, 0, 1).delay_min >= 180 * MICROSECOND);
+	assert_true(network_peer(network, 0, 1)->delay_min >= 180 * MICROSECOND);
 	network_check(network);
 	network_destroy(network);
 }
@@ -97,17 +83,17 @@ static void peer__is_no_farther_than_its_first_answer_says(void **state)
 	/* A node that comes so late to the answer knows only that the way takes no longer than the
 	 * whole. */
 	network->nodes[0].stalled_until = network->now + 60 * MICROSECOND;
-	while (info_of(network, 0, 1).rtt == 0)
+	while (network_peer(network, 0, 1)->rtt == 0)
 		network_pass(network, MICROSECOND);
-	first = info_of(network, 0, 1).rtt;
+	first = network_peer(network, 0, 1)->rtt;
 	network->faults.delay = MILLISECOND;
 	for (unsigned i = 0; i < 3; i++) {
 		network_send(network, 0, 1, 8);
 		nodes_poll(network, 4 * MILLISECOND);
 	}
 	assert_true(network_settled(network));
-	assert_true(info_of(network, 0, 1).rtt > first);
-	assert_true(info_of(network, 0, 1).delay_min <= first);
+	assert_true(network_peer(network, 0, 1)->rtt > first);
+	assert_true(network_peer(network, 0, 1)->delay_min <= first);
 	network_check(network);
 	network_destroy(network);
 }

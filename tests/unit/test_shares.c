@@ -21,14 +21,6 @@
 #define LARGE    (1u << 20)
 #define MESSAGES 200u
 
-static struct transport_info look(const struct network *network, unsigned node)
-{
-	struct transport_info info;
-
-	transport_describe(network->nodes[node].transport, &info);
-	return info;
-}
-
 static void silent_cut(struct network *network, bool cut)
 {
 	unsigned i;
@@ -55,8 +47,8 @@ static void live_and_silent(struct network *network)
 
 	silent_cut(network, true);
 	network_pass(network, SECOND);
-	assert_int_equal(look(network, 0).in_flight, 0);
-	assert_true(look(network, 0).messages >= SILENT);
+	assert_int_equal(network->nodes[0].transport->in_flight, 0);
+	assert_true(network->nodes[0].transport->messages >= SILENT);
 	for (i = 0; i < MESSAGES; i++)
 		network_send(network, 0, LIVE, 1 + i * 1000);
 	network_pass(network, SECOND);
@@ -104,7 +96,7 @@ static void peers__that_fall_silent_hold_no_frames(void **state)
 	silent_send(network, LARGE / 4);
 	silent_send(network, 3000);
 	network_pass(network, 100 * MICROSECOND);
-	assert_true(look(network, 0).in_flight > SILENT);
+	assert_true(network->nodes[0].transport->in_flight > SILENT);
 	live_and_silent(network);
 	network_destroy(network);
 }
@@ -147,16 +139,9 @@ static bool gap_filter(struct network *network, unsigned from, unsigned to, cons
 
 static uint64_t held_of(const struct network *network, unsigned node)
 {
-	struct peer_info infos[NETWORK_NODES];
-	uint32_t cursor = 0;
-	unsigned count =
-		transport_peers(network->nodes[0].transport, &cursor, infos, NETWORK_NODES);
-	unsigned i;
+	const struct reorder *reorder = network_peer(network, 0, node)->reorder;
 
-	for (i = 0; i < count; i++)
-		if (infos[i].process.nid == network->nodes[node].self.nid)
-			return infos[i].held;
-	return 0;
+	return reorder ? reorder->count : 0;
 }
 
 /* A few peers fill what they may with frames that wait for one that never comes; one more finds
@@ -176,8 +161,8 @@ static void peers__that_leave_gaps_leave_room_to_others(void **state)
 		for (j = 0; j < 400; j++)
 			network_send(network, i, 0, 1200);
 	network_pass(network, SECOND);
-	assert_true(look(network, 0).held >= look(network, 0).held_max / 2);
-	assert_true(look(network, 0).held < look(network, 0).held_max);
+	assert_true(network->nodes[0].transport->held >= network->nodes[0].transport->held_max / 2);
+	assert_true(network->nodes[0].transport->held < network->nodes[0].transport->held_max);
 	gaps++;
 	for (j = 0; j < 40; j++)
 		network_send(network, LIVE + gaps, 0, 1200);
@@ -274,7 +259,7 @@ static void newcomer__finds_room_among_strangers_who_answer(void **state)
 	first_inject(network, 0, first);
 	number = strangers_speak(network, 1, 500 * MILLISECOND);
 	assert_true(number > 2 * most);
-	assert_int_equal(look(network, 0).peers, most);
+	assert_int_equal(network->nodes[0].transport->peers.count, most);
 	node_start(network, 1, 1);
 	network_send(network, 1, 0, 8);
 	number = strangers_speak(network, number, SECOND);
@@ -337,23 +322,23 @@ static void newcomer__finds_room_among_strangers_who_were_answered(void **state)
 	node_start(network, 0, 1);
 	nodes_greet(network, 1, most - 3, true);
 	nodes_greet(network, most - 2, 2, false);
-	assert_int_equal(look(network, 0).peers, most);
+	assert_int_equal(network->nodes[0].transport->peers.count, most);
 	for (i = most - 2; i < most; i++) {
 		look_begin(network, i);
 		nodes_greet(network, i + 2, 1, true);
 		assert_false(knows(network, network->nodes[i].self));
 	}
-	assert_int_equal(look(network, 0).peers, most);
+	assert_int_equal(network->nodes[0].transport->peers.count, most);
 	/* The number of the stream to it is about to be that of new peers' first streams. */
 	assert_true(knows(network, network->nodes[1].self));
 	kept = peer_table_find(&network->nodes[0].transport->peers, network->nodes[1].self);
 	kept->tx_stream = (uint16_t)(kept->tx_stream + 20000);
 	nodes_greet(network, most + 2, 20, true);
-	assert_int_equal(look(network, 0).peers, most);
+	assert_int_equal(network->nodes[0].transport->peers.count, most);
 	assert_true(knows(network, network->nodes[1].self));
 	assert_false(knows(network, network->nodes[2].self));
 	/* Data for processes that were forgotten, and may remember a stream, is new to them. */
-	for (i = 2; look(network, 0).peers < network->options.peers_max; i++)
+	for (i = 2; network->nodes[0].transport->peers.count < network->options.peers_max; i++)
 		if (!knows(network, network->nodes[i].self))
 			network_send(network, 0, i, 8);
 	assert_true(i < most);
@@ -376,7 +361,7 @@ static void newcomer__finds_room_in_a_flood(void **state)
 		forged_inject(network, forged);
 		network_step(network);
 	}
-	assert_int_equal(look(network, 0).peers, 1);
+	assert_int_equal(network->nodes[0].transport->peers.count, 1);
 	node_start(network, 1, 1);
 	network_send(network, 1, 0, 8);
 	for (uint64_t end = network->now + SECOND; network->now < end; forged++) {
@@ -384,7 +369,7 @@ static void newcomer__finds_room_in_a_flood(void **state)
 		network_pass(network, 100 * MICROSECOND);
 	}
 	assert_int_equal(network->nodes[1].done, 1);
-	assert_int_equal(look(network, 0).peers, 2);
+	assert_int_equal(network->nodes[0].transport->peers.count, 2);
 	network_destroy(network);
 }
 
