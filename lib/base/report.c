@@ -53,6 +53,12 @@ void report_format(struct report *report, const char *name, const char *format, 
 	report_text(report, name, text);
 }
 
+void report_address(struct report *report, const char *name, const uint8_t *address)
+{
+	report_format(report, name, "%02x:%02x:%02x:%02x:%02x:%02x", address[0], address[1],
+		address[2], address[3], address[4], address[5]);
+}
+
 void report_bits(struct report *report, const char *name, uint64_t bits)
 {
 	report_format(report, name, "0x%" PRIx64, bits);

@@ -76,6 +76,9 @@ static inline void report_number_if(
 void report_format(struct report *report, const char *name, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 
+/* An Ethernet address. */
+void report_address(struct report *report, const char *name, const uint8_t *address);
+
 /* 64 bits that are no quantity (handles, match bits): a text such as "0x2a", since readers of JSON
  * round numbers beyond 2^53. */
 void report_bits(struct report *report, const char *name, uint64_t bits);

@@ -9,6 +9,7 @@
 #include <base/barrier.h>
 #include <base/futex.h>
 #include <base/backoff.h>
+#include <base/report.h>
 #include <engine/access.h>
 #include <engine/amo.h>
 #include <engine/rma.h>
@@ -668,24 +669,22 @@ const struct transport *engine_transport(const struct engine *engine)
 	return engine->transport;
 }
 
-void engine_describe(const struct engine *engine, struct engine_info *info)
+void engine_tell_queues(const struct engine *engine, struct report *report)
 {
 	owner_check(&engine->owner);
-	*info = (struct engine_info){
-		.operations = pool_taken(&engine->operations),
-		.operations_kept = engine->operations.made,
-		.commands = ring_count(&engine->commands),
-	};
+	report_number(report, "commands", ring_count(&engine->commands));
+	report_number(report, "operations", pool_taken(&engine->operations));
+	report_number(report, "operations_kept", engine->operations.made);
 }
 
-void engine_list(
-	const struct engine *engine, uint32_t space, uint32_t portal, struct match_list_info *info)
+void engine_tell_list(
+	const struct engine *engine, uint32_t space, uint32_t portal, struct report *report)
 {
 	const struct space *listed = engine->spaces[space];
 
 	owner_check(&engine->owner);
-	match_list_describe(
-		&listed->lists[listed->kind == SPACE_TIERS ? portal * TIERS : portal], info);
+	match_list_tell(
+		&listed->lists[listed->kind == SPACE_TIERS ? portal * TIERS : portal], report);
 }
 
 uint64_t engine_turn(const struct engine *engine)

@@ -21,6 +21,8 @@
 #include <engine/command.h>
 #include <engine/segment.h>
 
+struct report;
+
 struct engine;
 
 #define SPACES 8 /* of an engine at most */
@@ -151,15 +153,12 @@ const struct transport *engine_transport(const struct engine *engine);
 /* Carries out every command whose posting had returned, as far as there is memory for operations. A
  * turn follows. */
 void engine_catch_up(struct engine *engine);
-struct engine_info {
-	uint32_t operations;      /* in flight */
-	uint32_t operations_kept; /* that there is memory for */
-	uint32_t commands;        /* lines that wait in the ring */
-};
-void engine_describe(const struct engine *engine, struct engine_info *info);
-/* space is open, portal below its limit. */
-void engine_list(
-	const struct engine *engine, uint32_t space, uint32_t portal, struct match_list_info *info);
+/* Writes how many commands, as lines of the ring, and operations there are: members of an object
+ * that is open. */
+void engine_tell_queues(const struct engine *engine, struct report *report);
+/* The same of a match list. space is open, portal below its limit. */
+void engine_tell_list(
+	const struct engine *engine, uint32_t space, uint32_t portal, struct report *report);
 /* A Portal of a space with tiers. */
 struct portal_info {
 	uint64_t queue;      /* handle, 0: none */

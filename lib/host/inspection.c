@@ -29,12 +29,6 @@
 
 #define NODE_PROCESSES 4096 /* of a node that are told */
 
-static void tell_address(struct report *report, const char *name, const uint8_t *address)
-{
-	report_format(report, name, "%02x:%02x:%02x:%02x:%02x:%02x", address[0], address[1],
-		address[2], address[3], address[4], address[5]);
-}
-
 static void tell_ipv4(struct report *report, const char *name, uint32_t address)
 {
 	report_format(report, name, "%u.%u.%u.%u", address >> 24, address >> 16 & 255,
@@ -99,7 +93,7 @@ void tell_port(struct interface *interface, struct page page, struct report *rep
 	report_text(report, "name", port->name);
 	report_text(report, "driver", look.description.driver);
 	report_text(report, "device", look.description.device);
-	tell_address(report, "mac", port->address);
+	report_address(report, "mac", port->address);
 	report_flag(report, "link", look.link);
 	report_number(report, "mtu", port->frame_size - FRAME_ETHERNET_BYTES + port->around);
 	tell_encapsulation(&interface->encapsulation, report);
@@ -120,17 +114,15 @@ void tell_port(struct interface *interface, struct page page, struct report *rep
 
 /* --- the interface, its thread and its queues --- */
 
-struct engine_look {
-	struct engine_info engine;
-	struct transport_info transport;
-};
-
-static void look_engine(struct interface *interface, void *context)
+static void look_life(struct interface *interface, void *context)
 {
-	struct engine_look *look = context;
+	transport_tell_life(engine_transport(interface->engine), context);
+}
 
-	engine_describe(interface->engine, &look->engine);
-	transport_describe(engine_transport(interface->engine), &look->transport);
+static void look_queues(struct interface *interface, void *context)
+{
+	engine_tell_queues(interface->engine, context);
+	transport_tell_queues(engine_transport(interface->engine), context);
 }
 
 static void tell_limits(
@@ -175,10 +167,8 @@ static const char *progress_name(const struct interface *interface)
 void tell_ni(struct interface *interface, struct page page, struct report *report)
 {
 	const struct segment *segment = interface->submission.segment;
-	struct engine_look look;
 
 	(void)page;
-	interface_look(interface, look_engine, &look);
 	report_number(report, "interface", interface_number(interface));
 	report_text(report, "name", interface->port->name);
 	report_bits(report, "handle",
@@ -187,11 +177,8 @@ void tell_ni(struct interface *interface, struct page page, struct report *repor
 	report_number(report, "nid", interface->self.nid);
 	report_number(report, "pid", interface->self.pid);
 	report_number(report, "uid", interface->uid);
-	report_number(report, "incarnation", look.transport.incarnation);
 	report_text(report, "progress", progress_name(interface));
-	report_text(report, "checksum", look.transport.full_checksum ? "full" : "header");
-	report_number(report, "peers", look.transport.peers);
-	report_number(report, "peers_max", look.transport.peers_max);
+	interface_look(interface, look_life, report);
 	report_number(report, "drops", interface_drops(segment));
 	tell_limits(interface->front->words, &segment->limits, report);
 	tell_in_use(interface->front->words, segment, report);
@@ -200,28 +187,13 @@ void tell_ni(struct interface *interface, struct page page, struct report *repor
 void tell_queues(struct interface *interface, struct page page, struct report *report)
 {
 	const struct segment *segment = interface->submission.ring;
-	struct engine_look look;
 
 	(void)page;
-	interface_look(interface, look_engine, &look);
-	report_number(report, "commands", look.engine.commands);
 	report_number(report, "commands_max", COMMAND_RING);
 	report_number(report, "calls_waiting",
 		objects_in_use(segment, segment->free_replies, REPLY_SLOTS));
 	report_number(report, "calls_waiting_max", REPLY_SLOTS);
-	report_number(report, "operations", look.engine.operations);
-	report_number(report, "operations_kept", look.engine.operations_kept);
-	report_number(report, "messages", look.transport.messages);
-	report_number(report, "peers_ready", look.transport.ready);
-	report_number(report, "peers_sending_here", look.transport.senders);
-	report_number(report, "in_flight", look.transport.in_flight);
-	report_number(report, "in_flight_max", look.transport.in_flight_max);
-	report_number(report, "held", look.transport.held);
-	report_number(report, "held_max", look.transport.held_max);
-	report_number(report, "outbox", look.transport.outbox);
-	report_number(report, "looped", look.transport.looped);
-	report_number(report, "credit_told", look.transport.credit);
-	report_number(report, "frame_capacity", look.transport.capacity);
+	interface_look(interface, look_queues, report);
 }
 
 void tell_poll(struct interface *interface, struct page page, struct report *report)
@@ -248,63 +220,35 @@ void tell_poll(struct interface *interface, struct page page, struct report *rep
 
 /* --- peers --- */
 
-struct peer_look {
-	struct page page;
-	uint32_t next;
-	uint32_t count;
-	struct transport_info transport;
-	struct peer_info peers[PAGE_ITEMS];
+struct peers_look {
+	uint32_t next; /* in the table */
+	uint32_t left; /* of the page */
+	struct report *report;
 };
+
+static void look_peer_count(struct interface *interface, void *context)
+{
+	*(uint32_t *)context = transport_peer_count(engine_transport(interface->engine));
+}
 
 static void look_peers(struct interface *interface, void *context)
 {
-	struct peer_look *look = context;
-	const struct transport *transport = engine_transport(interface->engine);
+	struct peers_look *look = context;
 
-	transport_describe(transport, &look->transport);
-	look->next = look->page.first;
-	look->count = transport_peers(transport, &look->next, look->peers, page_count(look->page));
-}
-
-static void tell_peer(const struct peer_info *peer, struct report *report)
-{
-	const bool measured = peer->rtt != 0; /* a round trip */
-
-	report_object(report, NULL);
-	report_number(report, "nid", peer->process.nid);
-	report_number(report, "pid", peer->process.pid);
-	tell_address(report, "mac", peer->address);
-	report_text(report, "state", peer->state);
-	report_number(report, "incarnation", peer->incarnation);
-	report_number_if(report, "rtt_ns", measured, peer->rtt);
-	report_number_if(report, "rtt_variance_ns", measured, peer->rtt_variance);
-	report_number_if(report, "delay_min_ns", measured, peer->delay_min);
-	report_number(report, "rto_ns", peer->rto);
-	/* Frames; below one it is a rate. */
-	report_number(report, "window", peer->window >> 16);
-	report_number(report, "window_65536", peer->window & 65535);
-	report_number(report, "credit", peer->credit);
-	report_number(report, "in_flight", peer->in_flight);
-	report_number(report, "messages", peer->queued);
-	report_number(report, "retransmits", peer->retransmits);
-	report_number(report, "timeouts_in_a_row", peer->timeouts);
-	report_number(report, "arriving", peer->arriving);
-	report_number(report, "held", peer->held);
-	report_number(report, "heard_ns_ago", peer->heard_ago);
-	report_flag(report, "reorders", peer->reorders);
-	report_flag(report, "stalled", peer->stalled);
-	report_close(report);
+	look->left -= transport_tell_peers(engine_transport(interface->engine), &look->next,
+		look->left < LOOK_ITEMS ? look->left : LOOK_ITEMS, look->report);
 }
 
 void tell_peers(struct interface *interface, struct page page, struct report *report)
 {
-	struct peer_look look = {.page = page};
+	struct peers_look look = {page.first, page_count(page), report};
+	uint32_t total;
 
-	interface_look(interface, look_peers, &look);
-	list_open(report, look.transport.peers, page, look.next);
-	for (uint32_t i = 0; i < look.count; i++)
-		tell_peer(&look.peers[i], report);
-	report_close(report);
+	interface_look(interface, look_peer_count, &total);
+	list_open(report, total, page);
+	while (look.next != UINT32_MAX && look.left != 0)
+		interface_look(interface, look_peers, &look);
+	list_close(report, look.next);
 }
 
 /* --- the node --- */
@@ -377,8 +321,7 @@ void tell_node(struct interface *interface, struct page page, struct report *rep
 	} else {
 		report_nothing(report, "directory");
 	}
-	list_open(report, total, page,
-		page.first + look.count < known ? page.first + look.count : UINT32_MAX);
+	list_open(report, total, page);
 	for (uint32_t i = 0; i < look.count; i++) {
 		report_object(report, NULL);
 		report_number(report, "pid", look.items[i].process.pid);
@@ -388,7 +331,7 @@ void tell_node(struct interface *interface, struct page page, struct report *rep
 			tell_pair(&look.items[i].pair, report);
 		report_close(report);
 	}
-	report_close(report);
+	list_close(report, page.first + look.count < known ? page.first + look.count : UINT32_MAX);
 }
 
 /* --- counters and settings --- */

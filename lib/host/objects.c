@@ -28,14 +28,8 @@ static void tell_handle(struct report *report, const char *name, uint64_t handle
 
 static void tell_portal(struct interface *interface, uint32_t index, struct report *report)
 {
-	struct match_list_info list;
-
-	engine_list(interface->engine, interface->submission.space, index, &list);
 	report_number(report, "portal", index);
-	report_number(report, "entries", list.length);
-	report_flag(report, "indexed", list.indexed);
-	report_number(report, "index_classes", list.classes);
-	report_number(report, "index_residue", list.residue);
+	engine_tell_list(interface->engine, interface->submission.space, index, report);
 }
 
 void tell_portals(struct interface *interface, struct page page, struct report *report)

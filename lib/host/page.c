@@ -5,8 +5,6 @@
 #include <host/interface.h>
 #include <host/visitor.h>
 
-#define LOOK_ITEMS 8 /* objects that are told while the poll core stands aside once */
-
 uint32_t interface_number(const struct interface *interface)
 {
 	return (uint32_t)(interface - interfaces);
@@ -31,12 +29,17 @@ uint32_t page_count(struct page page)
 	return page.count == 0 || page.count > PAGE_ITEMS ? PAGE_ITEMS : page.count;
 }
 
-void list_open(struct report *report, uint32_t total, struct page page, uint32_t next)
+void list_open(struct report *report, uint32_t total, struct page page)
 {
 	report_number(report, "total", total);
 	report_number(report, "first", page.first);
-	report_number_if(report, "next", next != UINT32_MAX, next);
 	report_array(report, "items");
+}
+
+void list_close(struct report *report, uint32_t next)
+{
+	report_close(report);
+	report_number_if(report, "next", next != UINT32_MAX, next);
 }
 
 static bool object_in_use(const struct object_kind *kind, struct segment *segment, uint32_t index)
@@ -101,10 +104,10 @@ void objects_tell(struct interface *interface, struct page page, const struct ob
 	struct objects_look look = {.kind = kind, .selection = &selection, .report = report};
 
 	select_page(&selection, segment, page, limit, kind);
-	list_open(report, kind->total(segment), page, selection.next);
+	list_open(report, kind->total(segment), page);
 	while (look.next < selection.count)
 		interface_look(interface, look_objects, &look);
-	report_close(report);
+	list_close(report, selection.next);
 }
 
 bool portal_is_used(const struct segment *segment, uint32_t index)

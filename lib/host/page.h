@@ -10,6 +10,7 @@
 #include <host/inspection.h>
 
 #define PAGE_ITEMS 64 /* at most */
+#define LOOK_ITEMS 8  /* that are told while the poll core stands aside once */
 
 /* The objects of a page, by index. */
 struct selection {
@@ -20,8 +21,9 @@ struct selection {
 
 /* How many items a page may have. */
 uint32_t page_count(struct page page);
-/* Opens the array of a page's items. next: as in struct selection. */
-void list_open(struct report *report, uint32_t total, struct page page, uint32_t next);
+/* Open and close the array of a page's items. next: as in struct selection. */
+void list_open(struct report *report, uint32_t total, struct page page);
+void list_close(struct report *report, uint32_t next);
 /* A kind of objects of which pages are told. */
 struct object_kind {
 	enum handle_kind handle;

@@ -188,9 +188,8 @@ void tell_triggers(struct interface *interface, struct page page, struct report 
 			&look.counters, segment, counters, segment->limits.counters, &counter_kind);
 		interface_look(interface, look_triggers, &look);
 	} while (!look.more && look.counters.next != UINT32_MAX);
-	list_open(report, atomic_load_explicit(&segment->triggered, memory_order_relaxed), page,
-		look.more ? page.first + look.count : UINT32_MAX);
+	list_open(report, atomic_load_explicit(&segment->triggered, memory_order_relaxed), page);
 	for (uint32_t i = 0; i < look.count; i++)
 		tell_trigger(interface, &look.items[i], report);
-	report_close(report);
+	list_close(report, look.more ? page.first + look.count : UINT32_MAX);
 }

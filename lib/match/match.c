@@ -4,6 +4,7 @@
  */
 #include <assert.h>
 
+#include <base/report.h>
 #include <match/index.h>
 #include <match/match.h>
 #include <match/order.h>
@@ -158,11 +159,11 @@ uint32_t match_next(const struct match_table *table, struct match_list *list, ui
 	return list_walk(table, list, match_entry(table, current)->next, key);
 }
 
-void match_list_describe(const struct match_list *list, struct match_list_info *info)
+void match_list_tell(const struct match_list *list, struct report *report)
 {
-	*info = (struct match_list_info){.length = list->length, .indexed = list->index != NULL};
-	if (!info->indexed)
-		return;
-	info->classes = index_classes(list->index);
-	info->residue = index_residue(list->index);
+	report_number(report, "entries", list->length);
+	report_flag(report, "indexed", list->index != NULL);
+	/* Masks that are looked up at once, and entries of other masks, which are walked. */
+	report_number(report, "index_classes", list->index ? index_classes(list->index) : 0);
+	report_number(report, "index_residue", list->index ? index_residue(list->index) : 0);
 }

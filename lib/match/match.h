@@ -30,6 +30,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+struct report;
+
 #define MATCH_NONE UINT32_MAX /* no entry */
 #define MATCH_ANY  UINT32_MAX /* nid, pid: every value */
 
@@ -132,13 +134,7 @@ static inline uint32_t match_first(
 uint32_t match_next(const struct match_table *table, struct match_list *list, uint32_t current,
 	const struct match_key *key);
 
-/* For looking inside. */
-struct match_list_info {
-	uint32_t length;
-	bool indexed;
-	uint32_t classes; /* of the index, in use: masks that are looked up at once */
-	uint32_t residue; /* entries of other masks, which are walked */
-};
-void match_list_describe(const struct match_list *list, struct match_list_info *info);
+/* For looking inside: writes members of an object that is open. */
+void match_list_tell(const struct match_list *list, struct report *report);
 
 #endif

@@ -31,6 +31,8 @@
 #include <wire/encapsulation.h>
 #include <wire/frame.h>
 
+struct report;
+
 struct transport;
 struct transport_counters; /* statistics.h */
 struct zcopy;
@@ -295,52 +297,15 @@ bool transport_awaits(const struct transport *transport);
 /* Looks at each peer. */
 void transport_awaited(const struct transport *transport, struct transport_awaited *awaited);
 
-/* For looking inside: one peer's state. */
-struct peer_info {
-	struct process process;
-	uint8_t address[6];
-	const char *state; /* "self", "known", "asking", "ended", "unknown" */
-	uint32_t incarnation;
-	uint32_t in_flight; /* frames */
-	uint32_t credit;    /* frames that it lets be in flight */
-	uint64_t window;    /* congestion window, frames in 1/65536 */
-	uint64_t rtt;       /* smoothed, ns; 0: none yet, and the next two mean nothing */
-	uint64_t rtt_variance;
-	uint64_t delay_min; /* least time in the network lately, ns */
-	uint64_t rto;       /* ns */
-	uint64_t retransmits;
-	uint64_t timeouts;  /* retransmission timeouts in a row */
-	uint64_t queued;    /* messages not acknowledged */
-	uint64_t arriving;  /* messages partly here */
-	uint64_t held;      /* frames that came early */
-	uint64_t heard_ago; /* ns since its last frame with data or an acknowledgement */
-	bool reorders;      /* the network has reordered frames to it */
-	bool stalled;       /* there is work for it, but no window or credit */
-};
-/* Writes up to count peers from position *cursor (0: the first) of the table on, looks at a bounded
- * part of it, and moves *cursor, to UINT32_MAX at the end. Returns how many it wrote. */
-unsigned transport_peers(const struct transport *transport, uint32_t *cursor,
-	struct peer_info *info, unsigned count);
-
-/* The contents of a transport now. */
-struct transport_info {
-	uint32_t incarnation;
-	bool full_checksum;
-	uint32_t peers;
-	uint32_t peers_max;
-	/* frame buffers kept until the frame is acknowledged, of in_flight_max */
-	uint32_t in_flight;
-	uint32_t in_flight_max;
-	uint32_t held; /* frames that came early, of held_max */
-	uint32_t held_max;
-	uint32_t ready;    /* peers that have something to send and may */
-	uint32_t outbox;   /* frames that the port has not taken yet */
-	uint32_t looped;   /* frames on their way to this process itself */
-	uint32_t capacity; /* bytes of transport header and records in a frame */
-	uint32_t credit;   /* frames in flight that a peer alone is let have */
-	uint32_t senders;  /* peers that have sent lately */
-	uint64_t messages; /* not acknowledged yet */
-};
-void transport_describe(const struct transport *transport, struct transport_info *info);
+/* For looking inside: write members of an object that is open. */
+/* Of its life, and of how many peers there are. */
+void transport_tell_life(const struct transport *transport, struct report *report);
+/* What waits in it. */
+void transport_tell_queues(const struct transport *transport, struct report *report);
+uint32_t transport_peer_count(const struct transport *transport);
+/* Writes up to count peers as items, from position *cursor (0: the first) of the table on, looks at
+ * a bounded part of it, and moves *cursor, to UINT32_MAX at the end. Returns how many it wrote. */
+unsigned transport_tell_peers(
+	const struct transport *transport, uint32_t *cursor, unsigned count, struct report *report);
 
 #endif

@@ -22,6 +22,8 @@
  */
 #include <rte_eal.h>
 
+#include <base/report.h>
+
 #include "world.h"
 
 #define POOL_FRAMES 1023
@@ -123,11 +125,12 @@ static void world_end(struct world *world)
 {
 	const unsigned *events = world->events;
 	struct segment *segment = world->rig->segment;
-	struct peer_info peers[4];
+	struct report_json json;
 	uint32_t cursor = 0;
 
 	engine_settled(world->rig->engine);
-	transport_peers(engine_transport(world->rig->engine), &cursor, peers, 4);
+	report_json_init(&json, NULL, 0);
+	transport_tell_peers(engine_transport(world->rig->engine), &cursor, 4, &json.report);
 	rig_stop(world->rig);
 	world_events_drain(world);
 	/* F3. A get that fails has no start. */

@@ -766,8 +766,6 @@ static void engine__is_called_by_its_owner_alone(void **state)
 	const struct command put = rig_move_command(handle, &move, COMMAND_PUT);
 	struct region *region = rig_region(rig, handle);
 	const struct space_options space = {.segment = rig->segment};
-	struct engine_info info;
-	struct match_list_info list;
 
 	if (!pthread_equal(engine->owner.thread, pthread_self()))
 		skip(); /* the library is built without assertions */
@@ -788,8 +786,8 @@ static void engine__is_called_by_its_owner_alone(void **state)
 	aborts(engine_claim(engine));
 	aborts(engine_transport(engine));
 	aborts(engine_catch_up(engine));
-	aborts(engine_describe(engine, &info));
-	aborts(engine_list(engine, 0, 0, &list));
+	aborts(engine_tell_queues(engine, NULL));
+	aborts(engine_tell_list(engine, 0, 0, NULL));
 	aborts(engine_turn(engine));
 #undef aborts
 	assert_false(stranger_aborts(take, engine, (engine_own(engine), engine_poll(engine))));

@@ -279,7 +279,7 @@ static void postern_inspect__gives_long_lists_in_pages(void **state)
 		assert_in_range(times_in(text, "match_bits"), 0, 10);
 		items += times_in(text, "match_bits");
 		pages++;
-		first = number_in(text, "next");
+		first = number_in(strrchr(text, ']'), "next"); /* not an item's */
 	} while (first != UINT64_MAX);
 	assert_int_equal(items, ENTRIES);
 	assert_true(pages >= ENTRIES / 10);
