@@ -141,12 +141,12 @@ static bool block_look(void *context)
 	       block->changes;
 }
 
-/* Is there something that makes no event? A message that is kept, for the handler; a fetch or a
- * connect that is tried again. */
+/* Is there something that makes no event? A message that is kept, for the handler; a greeting that
+ * waits; a fetch or a connect that is tried again. */
 static bool endpoint_looks(const struct mx_endpoint *endpoint)
 {
-	return endpoint->unexpected || !list_empty(&endpoint->connects) ||
-	       messages_is_late(endpoint->messages);
+	return endpoint->unexpected || !list_empty(&endpoint->greetings.waiting) ||
+	       !list_empty(&endpoint->connects) || messages_is_late(endpoint->messages);
 }
 
 bool endpoint_block(struct mx_endpoint *endpoint, bool (*found)(void *context), void *context,
@@ -244,14 +244,12 @@ static bool tables_make(struct mx_endpoint *endpoint, const struct wish *wish)
 	list_init(&endpoint->ended);
 	kept_list_init(&endpoint->searched);
 	list_init(&endpoint->connects);
-	list_init(&endpoint->asks);
+	greetings_init(&endpoint->greetings);
 	wheel_init(endpoint->timers, endpoint_now());
 	endpoint->timed = 0;
 	endpoint->request_timeout = 0;
 	endpoint->context_bits = wish->context_bits;
 	endpoint->context_shift = wish->context_shift;
-	endpoint->kept_greetings = NULL;
-	endpoint->kept_greetings_end = &endpoint->kept_greetings;
 	endpoint->filter = wish->filter;
 	endpoint->handler = wish->handler;
 	endpoint->closing = endpoint->wake = false;

@@ -27,11 +27,10 @@
  *     message, and the program has neither connected to its peer nor given it a context. Its peer
  *     may have been honest: then it hears BAD_SESSION, and connects again. No other open session
  *     goes. A contact goes when its place is needed and it has no session: one with a context last.
- * S6. Greetings that wait are GREETINGS at most, and answers that are under way ANSWERS; of both a
- *     node has no more than are left for all others. What is beyond is dropped and counted: a
- *     connect asks again each second, and an ASK that is answered twice makes no second session.
- *     There are more answers than sessions, because one that nobody takes is under way for
- *     PTL_PEER_TIMEOUT, and its session may go earlier.
+ * S6. A node has a share of the greetings that wait, and of the answers that are under way
+ *     (messages/greetings.h). A connect whose ASK was dropped asks again each second, and an ASK
+ *     that is answered twice makes no second session. There are more answers than sessions, because
+ *     one that nobody takes is under way for PTL_PEER_TIMEOUT, and its session may go earlier.
  */
 #include <mx/state.h>
 
@@ -45,24 +44,14 @@
 #define CONNECT_TIMEOUT (60 * SECOND)
 #define ALIVE           (500 * MILLISECOND) /* between signs of life that are asked for */
 #define LOOKS           16                  /* of threads that do not block, for one at the clock */
-#define GREETINGS       1024                /* S6 */
-#define ANSWERS         8192
-#define RECLAIMS        16 /* sessions that are tried, for one that is needed */
-#define REVIEWS         4  /* sessions that are asked, for one that begins */
-#define REVIEWED        16 /* of as many that are looked at */
+#define RECLAIMS        16                  /* sessions that are tried, for one that is needed */
+#define REVIEWS         4                   /* sessions that are asked, for one that begins */
+#define REVIEWED        16                  /* of as many that are looked at */
 
 /* The first word of a greeting: kind, code of an answer, filter of an ASK. */
 #define GREETING_KIND_AT 56
 #define GREETING_CODE_AT 32
 enum { GREETING_ASK = 0x41, GREETING_ANSWER };
-
-/* A greeting under way. */
-struct ask {
-	struct greeting greeting; /* first: session_answered() gets it */
-	struct mx_endpoint *endpoint;
-	struct link link;
-	uint64_t token; /* 0: an answer */
-};
 
 /* --- addresses */
 
@@ -448,32 +437,13 @@ void session_failed(void *owner, uint32_t session, const char *why)
 
 /* --- asking */
 
-static void ask_free(struct ask *ask)
-{
-	ask->endpoint->answers -= ask->token == 0;
-	link_remove(&ask->link);
-	free(ask);
-}
-
 /* Returns false if it could not be sent. */
 static bool greeting_send(struct mx_endpoint *endpoint, struct process to, uint64_t first,
 	uint32_t rank, uint64_t token, bool asks)
 {
-	struct ask *ask = malloc(sizeof(*ask));
-	bool sent;
+	const uint64_t words[3] = {first, (uint64_t)endpoint->number << 32 | rank, token};
 
-	if (!ask)
-		return false;
-	ask->endpoint = endpoint;
-	ask->token = asks ? token : 0;
-	endpoint->answers += ask->token == 0;
-	ask->greeting = (struct greeting){
-		.to = to, .words = {first, (uint64_t)endpoint->number << 32 | rank, token}};
-	list_append(&endpoint->asks, &ask->link);
-	sent = messages_greet(endpoint->messages, &ask->greeting);
-	if (!sent)
-		ask_free(ask);
-	return sent;
+	return greetings_send(&endpoint->greetings, endpoint->messages, to, words, asks);
 }
 
 /* Asks a request's peer. Returns false if there is no place for it. */
@@ -514,8 +484,9 @@ static struct request *connect_of(struct mx_endpoint *endpoint, uint64_t token)
 void session_answered(void *owner, struct greeting *greeting, enum greeting_result result)
 {
 	struct mx_endpoint *endpoint = owner;
-	struct ask *ask = (struct ask *)(void *)greeting;
-	struct request *request = ask->token ? connect_of(endpoint, ask->token) : NULL;
+	const bool here = greeting->to.nid == endpoint->self.nid;
+	const uint64_t token = greetings_ended(&endpoint->greetings, greeting);
+	struct request *request = token != 0 ? connect_of(endpoint, token) : NULL;
 
 	if (request && result == GREETING_TAKEN)
 		request->due = endpoint_now() + REPEAT;
@@ -528,46 +499,15 @@ void session_answered(void *owner, struct greeting *greeting, enum greeting_resu
 	} else if (request && result == GREETING_CLOSED)
 		request->status.code = MX_STATUS_ENDPOINT_CLOSED;
 	else if (request && result == GREETING_LOST)
-		request->status.code = greeting->to.nid == endpoint->self.nid
-					       ? MX_STATUS_ENDPOINT_CLOSED
-					       : MX_STATUS_ENDPOINT_UNREACHABLE;
-	ask_free(ask);
-}
-
-/* S6. Of `most`, of which `used` are in use, may a node that has `has` of them have one more? */
-static bool is_within_share(uint32_t has, uint32_t used, uint32_t most)
-{
-	return used < most && has < most - used;
-}
-
-static bool greeting_has_share(const struct mx_endpoint *endpoint, uint32_t nid)
-{
-	const struct kept_greeting *kept = endpoint->kept_greetings;
-	uint32_t waiting = 0, answers = 0;
-
-	if (endpoint->greetings >= GREETINGS / 2)
-		for (; kept; kept = kept->next)
-			waiting += kept->from.nid == nid;
-	if (endpoint->answers >= ANSWERS / 2)
-		list_each (const struct ask, ask, &endpoint->asks, link)
-			answers += ask->token == 0 && ask->greeting.to.nid == nid;
-	return is_within_share(waiting, endpoint->greetings, GREETINGS) &&
-	       is_within_share(answers, endpoint->answers, ANSWERS);
+		request->status.code =
+			here ? MX_STATUS_ENDPOINT_CLOSED : MX_STATUS_ENDPOINT_UNREACHABLE;
 }
 
 bool session_greeted(void *owner, struct process from, const struct greeting *greeting)
 {
 	struct mx_endpoint *endpoint = owner;
-	struct kept_greeting *kept =
-		greeting_has_share(endpoint, from.nid) ? malloc(sizeof(*kept)) : NULL;
 
-	if (!kept)
-		return false;
-	*kept = (struct kept_greeting){.from = from, .greeting = *greeting};
-	*endpoint->kept_greetings_end = kept;
-	endpoint->kept_greetings_end = &kept->next;
-	endpoint->greetings++;
-	return true;
+	return greetings_keep(&endpoint->greetings, from, greeting);
 }
 
 /* S2, S3. The contact of a peer that has asked, with a session; NULL: there is no place. The share
@@ -592,7 +532,7 @@ static struct contact *session_meet(
 
 static void ask_take(struct mx_endpoint *endpoint, const struct kept_greeting *kept)
 {
-	const uint64_t *words = kept->greeting.words;
+	const uint64_t *words = kept->words;
 	mx_status_code_t code = MX_STATUS_SUCCESS;
 	struct contact *contact = NULL;
 
@@ -609,7 +549,7 @@ static void ask_take(struct mx_endpoint *endpoint, const struct kept_greeting *k
 
 static void answer_take(struct mx_endpoint *endpoint, const struct kept_greeting *kept)
 {
-	const uint64_t *words = kept->greeting.words;
+	const uint64_t *words = kept->words;
 	struct request *request = connect_of(endpoint, words[2]);
 	mx_status_code_t code = words[0] >> GREETING_CODE_AT & 0xff;
 	uint32_t number = (uint32_t)(words[1] >> 32), rank = (uint32_t)words[1];
@@ -637,11 +577,13 @@ static void answer_take(struct mx_endpoint *endpoint, const struct kept_greeting
 	connect_end(endpoint, request, MX_STATUS_SUCCESS);
 }
 
-static void kept_greeting_take(struct mx_endpoint *endpoint, const struct kept_greeting *kept)
+static void kept_greeting_take(void *owner, const struct kept_greeting *kept)
 {
+	struct mx_endpoint *endpoint = owner;
+
 	if (kept->from.pid - MX_PROCESS >= ENDPOINT_IDS)
 		return; /* no endpoint of MX */
-	switch (kept->greeting.words[0] >> GREETING_KIND_AT) {
+	switch (kept->words[0] >> GREETING_KIND_AT) {
 	case GREETING_ASK:
 		ask_take(endpoint, kept);
 		break;
@@ -696,24 +638,10 @@ static __attribute__((noinline)) void peers_ask(struct mx_endpoint *endpoint)
 			messages_ask(endpoint->messages, i);
 }
 
-static __attribute__((noinline)) void kept_greetings_take(struct mx_endpoint *endpoint)
-{
-	while (endpoint->kept_greetings) {
-		struct kept_greeting *kept = endpoint->kept_greetings;
-
-		endpoint->kept_greetings = kept->next;
-		if (!endpoint->kept_greetings)
-			endpoint->kept_greetings_end = &endpoint->kept_greetings;
-		endpoint->greetings--;
-		kept_greeting_take(endpoint, kept);
-		free(kept);
-	}
-}
-
 void sessions_progress(struct mx_endpoint *endpoint)
 {
-	if (endpoint->kept_greetings)
-		kept_greetings_take(endpoint);
+	if (!list_empty(&endpoint->greetings.waiting))
+		greetings_answer(&endpoint->greetings, kept_greeting_take, endpoint);
 	if (!list_empty(&endpoint->connects))
 		connects_progress(endpoint);
 	if (endpoint->looks-- == 0) {
@@ -879,7 +807,6 @@ bool sessions_open(struct mx_endpoint *endpoint)
 	struct contact *self;
 
 	endpoint->contact_count = endpoint->session_count = 0;
-	endpoint->greetings = endpoint->answers = 0;
 	endpoint->reviewed = endpoint->looks = 0;
 	endpoint->asked = endpoint->sessions_begun = 0;
 	/* An answer to an earlier life of this id, which a peer gives late, names none of these. */
@@ -896,12 +823,5 @@ bool sessions_open(struct mx_endpoint *endpoint)
 void sessions_close(struct mx_endpoint *endpoint)
 {
 	endpoint->session_count = 0;
-	list_each (struct ask, ask, &endpoint->asks, link)
-		ask_free(ask);
-	while (endpoint->kept_greetings) {
-		struct kept_greeting *kept = endpoint->kept_greetings;
-
-		endpoint->kept_greetings = kept->next;
-		free(kept);
-	}
+	greetings_close(&endpoint->greetings);
 }

@@ -43,7 +43,7 @@
 
 #include <base/lock.h>
 #include <match/kept.h>
-#include <messages/messages.h>
+#include <messages/greetings.h>
 #include <mx/library.h>
 #include <mx_extensions.h>
 #include <transport/wheel.h>
@@ -110,13 +110,6 @@ struct request {
 static_assert(offsetof(struct request, deadline) == sizeof(struct transfer) + 128,
 	"of MX's part each message touches two lines");
 
-/* A greeting that has come, and is answered when no callback runs. */
-struct kept_greeting {
-	struct kept_greeting *next;
-	struct process from;
-	struct greeting greeting;
-};
-
 #define REQUEST_BATCHES            20u /* each is twice as long as the one before: 268 million */
 #define REQUEST_BATCH_BITS         8   /* of the number of requests in the first batch */
 #define REQUEST_BATCH_BYTES(batch) (sizeof(struct request) << (REQUEST_BATCH_BITS + (batch)))
@@ -155,10 +148,7 @@ struct mx_endpoint {
 	struct wheel *timers;     /* X6 */
 	uint32_t timed;           /* requests in it */
 	uint64_t request_timeout; /* of requests that are posted, ns; 0: without end */
-	struct link asks;         /* greetings under way */
-	struct kept_greeting *kept_greetings, **kept_greetings_end;
-	uint32_t greetings; /* kept ones */
-	uint32_t answers;   /* among the asks */
+	struct greetings greetings;
 	uint64_t tokens;
 	uint32_t inside;  /* X7 */
 	uint32_t blocked; /* threads */
@@ -313,8 +303,8 @@ static inline void endpoint_progress(struct mx_endpoint *endpoint)
 	if (handler_is_here(endpoint))
 		return;
 	(void)messages_progress(endpoint->messages);
-	if (endpoint->looks == 0 || endpoint->kept_greetings || endpoint->timed != 0 ||
-		endpoint->unexpected || !list_empty(&endpoint->connects))
+	if (endpoint->looks == 0 || !list_empty(&endpoint->greetings.waiting) ||
+		endpoint->timed != 0 || endpoint->unexpected || !list_empty(&endpoint->connects))
 		endpoint_go_on(endpoint);
 	else
 		endpoint->looks--;

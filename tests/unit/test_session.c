@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* test_session.c - an endpoint of MX is greeted by strangers: how many sessions, and how many
- * greetings that wait, a node may have, and what becomes of others' meanwhile. */
+ * greetings that wait, a node may have, and what becomes of others' meanwhile.
+ * Covers: lib/messages/greetings.c. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -18,10 +19,13 @@
 #define FILTER 0x1234
 #define ASK    (UINT64_C(0x41) << 56)
 
-/* The nodes from MUTE on acknowledge nothing; those from FORGED on do. */
-enum { ENEMY = 900, OTHER = 901, MUTE = 1000, FORGED = 10000 };
+/* The nodes from MUTE on acknowledge nothing; those from FORGED on do. ECHO greets again as soon as
+ * it is answered. */
+enum { ENEMY = 900, OTHER = 901, MUTE = 1000, FORGED = 10000, ECHO = 100000 };
+#define ECHOES 100u /* then it is silent */
 
 static mx_endpoint_t one, other;
+static unsigned echoes;
 
 /* One host speaks for all forged nodes: it takes the answers, and gives signs of life. */
 bool __wrap_messages_greet(struct messages *messages, struct greeting *greeting);
@@ -31,6 +35,8 @@ void __real_messages_ask(struct messages *messages, uint32_t peer);
 
 bool __wrap_messages_greet(struct messages *messages, struct greeting *greeting)
 {
+	if (greeting->to.nid == ECHO && echoes++ < ECHOES)
+		(void)session_greeted(one, greeting->to, &(struct greeting){.words = {ASK}});
 	return greeting->to.nid < FORGED && __real_messages_greet(messages, greeting);
 }
 
@@ -101,7 +107,7 @@ static void work(mx_endpoint_t endpoint)
 /* Until nothing waits, and all answers have been given up. */
 static void settle(void)
 {
-	while (one->kept_greetings || !list_empty(&one->asks)) {
+	while (!list_empty(&one->greetings.waiting) || !list_empty(&one->greetings.sent)) {
 		work(one);
 		work(other);
 	}
@@ -155,7 +161,7 @@ static mx_endpoint_addr_t other_address(void)
 /* Until `one` has a greeting, of which its sessions have not heard yet. */
 static void await_greeting(void)
 {
-	while (!one->kept_greetings) {
+	while (list_empty(&one->greetings.waiting)) {
 		work(other);
 		lock_take(&one->lock);
 		messages_progress(one->messages);
@@ -172,6 +178,7 @@ static void a_greeting_is_of_the_node_that_sends_it(void **state)
 	struct probe probe = {.kind = ITEM_PROBE};
 	const struct rma_line line = {
 		.user = item_name(&probe), .message = MESSAGE_STORE, .want = WANT_EVENT};
+	const struct kept_greeting *kept;
 	uint32_t session = 1;
 
 	(void)state;
@@ -184,8 +191,9 @@ static void a_greeting_is_of_the_node_that_sends_it(void **state)
 	rma_command_post(messages, &move, &line, session);
 	visit_leave(&messages->visit);
 	await_greeting();
-	assert_int_equal(one->kept_greetings->from.nid, 2);
-	assert_int_equal(one->kept_greetings->from.pid, MX_PROCESS + 3);
+	kept = list_first(&one->greetings.waiting, struct kept_greeting, link);
+	assert_int_equal(kept->from.nid, 2);
+	assert_int_equal(kept->from.pid, MX_PROCESS + 3);
 	while (!probe.found)
 		work(other);
 }
@@ -503,11 +511,11 @@ static void newcomers_hear_an_answer_whoever_has_taken_none(void **state)
 	(void)state;
 	nodes_flood(MUTE, 5000);
 	(void)other_connects();
-	while (one->answers > 5000) {
+	while (one->greetings.answers > 5000) {
 		work(one);
 		work(other);
 	}
-	assert_int_equal(one->answers, 5000);
+	assert_int_equal(one->greetings.answers, 5000);
 	/* One node has no more than are left for all others. */
 	for (uint32_t i = 0; i < 3000; i++) {
 		kept += greet(ENEMY, 5, 1);
@@ -561,7 +569,7 @@ static void a_node_has_no_more_greetings_that_wait_than_are_left_for_others(void
 	(void)state;
 	for (uint32_t i = 0; i < 5000; i++)
 		kept += greet(ENEMY, 5, 1);
-	assert_int_equal(kept, 512);
+	assert_int_equal(kept, 2048);
 	for (uint32_t i = 0; i < 100; i++)
 		assert_true(greet(OTHER, i, 1));
 	work(one);
@@ -569,6 +577,16 @@ static void a_node_has_no_more_greetings_that_wait_than_are_left_for_others(void
 	assert_true(greet(ENEMY, 5, 1));
 	assert_true(is_open(OTHER, 99));
 	connect_both();
+}
+
+static void a_call_ends_while_a_peer_greets_without_end(void **state)
+{
+	(void)state;
+	assert_true(greet(ECHO, 5, 1));
+	work(one);
+	assert_in_range(echoes, 1, ECHOES / 2);
+	while (echoes < ECHOES)
+		work(one);
 }
 
 /* A greeting of any bits, more often than not nearly a right one. */
@@ -637,6 +655,7 @@ int main(void)
 		TEST(no_session_goes_that_has_carried_a_message),
 		TEST(no_session_goes_that_the_program_wants),
 		TEST(a_node_has_no_more_greetings_that_wait_than_are_left_for_others),
+		TEST(a_call_ends_while_a_peer_greets_without_end),
 		TEST(greetings_of_any_bits_harm_no_other_peer),
 		TEST(a_greeting_is_of_the_node_that_sends_it),
 	};
