@@ -570,8 +570,7 @@ int endpoint_open(
 	endpoint->least = LEAST;
 	list_init(&endpoint->shared);
 	list_init(&endpoint->pending);
-	list_init(&endpoint->kept_greetings);
-	list_init(&endpoint->asks);
+	greetings_init(&endpoint->greetings);
 	domain_enter(domain);
 	domain->uses++;
 	domain_leave(domain);

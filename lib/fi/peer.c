@@ -16,8 +16,8 @@
  * P4. An ASK that was taken is answered when the peer's program makes calls, however late. It is
  *     asked again ever more seldom, in case the answer was dropped.
  * P5. What becomes of a greeting may be heard inside of any call of lib/messages: it is noted, and
- *     peers_progress() acts. Greetings that wait are GREETINGS at most, and answers under way
- *     ANSWERS; what is beyond is dropped, and asked again.
+ *     peers_progress() acts. A node has a share of the greetings that wait, and of the answers that
+ *     are under way (messages/greetings.h). An ASK that was dropped is sent again.
  * P6. When all numbers are used, those of lost peers are given back, then the number of the peer
  *     that was admitted first among these: strangers that have sent nothing; if there are none,
  *     peers that are not in the vector and that no operation and no kept message names; if there
@@ -40,28 +40,19 @@
 #include <base/settings.h>
 #include <host/member.h>
 
-#define AGAIN     (5 * MILLISECOND)   /* before a peer that is not ready is asked again */
-#define REPEAT    SECOND              /* P4: at first */
-#define SELDOM    (16 * SECOND)       /* at last */
-#define ALIVE     (500 * MILLISECOND) /* between signs of life that are asked for */
-#define LOOKS     16                  /* calls, for one look at the clock */
-#define GREETINGS 4096
-#define ANSWERS   8192
-#define YIELDS    4 /* peers that are lost at most for one number: it may be in use for a while */
-#define NO_PEER   UINT32_MAX
+#define AGAIN   (5 * MILLISECOND)   /* before a peer that is not ready is asked again */
+#define REPEAT  SECOND              /* P4: at first */
+#define SELDOM  (16 * SECOND)       /* at last */
+#define ALIVE   (500 * MILLISECOND) /* between signs of life that are asked for */
+#define LOOKS   16                  /* calls, for one look at the clock */
+#define YIELDS  4 /* peers that are lost at most for one number: it may be in use for a while */
+#define NO_PEER UINT32_MAX
 
 /* The first word of a greeting: kind, code of an answer, life that is wanted. */
 #define KIND_AT 56
 #define CODE_AT 32
 enum { GREETING_ASK = 0x46, GREETING_ANSWER };
 enum { CODE_OK, CODE_STRANGER, CODE_FULL };
-
-/* A greeting under way. */
-struct ask {
-	struct greeting greeting; /* first: peer_answered() gets it */
-	struct link link;
-	uint64_t token; /* 0: an answer */
-};
 
 static bool process_is(struct process a, struct process b)
 {
@@ -295,20 +286,9 @@ static void peer_join(struct endpoint *endpoint, uint32_t number, uint32_t name)
 static bool greeting_send(struct endpoint *endpoint, struct process to, uint64_t first,
 	uint32_t name, uint64_t token, bool asks)
 {
-	struct ask *ask = malloc(sizeof(*ask));
+	const uint64_t words[3] = {first, (uint64_t)endpoint->self.life << 32 | name, token};
 
-	if (!ask)
-		return false;
-	ask->token = asks ? token : 0;
-	ask->greeting = (struct greeting){
-		.to = to, .words = {first, (uint64_t)endpoint->self.life << 32 | name, token}};
-	if (!messages_greet(endpoint->messages, &ask->greeting)) {
-		free(ask);
-		return false;
-	}
-	list_append(&endpoint->asks, &ask->link);
-	endpoint->answers += !asks;
-	return true;
+	return greetings_send(&endpoint->greetings, endpoint->messages, to, words, asks);
 }
 
 static void peer_ask(struct endpoint *endpoint, uint32_t number)
@@ -418,12 +398,11 @@ int peer_of(struct endpoint *endpoint, fi_addr_t index, bool greet, uint32_t *nu
 void peer_answered(void *owner, struct greeting *greeting, enum greeting_result result)
 {
 	struct endpoint *endpoint = owner;
-	struct ask *ask = (struct ask *)(void *)greeting;
+	const uint64_t token = greetings_ended(&endpoint->greetings, greeting);
 	struct peer *peer = NULL;
 
-	for (uint32_t i = 0; i < endpoint->peer_count && ask->token != 0 && !peer; i++)
-		if (endpoint->peers[i].state == PEER_ASKING &&
-			endpoint->peers[i].token == ask->token)
+	for (uint32_t i = 0; i < endpoint->peer_count && token != 0 && !peer; i++)
+		if (endpoint->peers[i].state == PEER_ASKING && endpoint->peers[i].token == token)
 			peer = &endpoint->peers[i];
 	if (peer && result == GREETING_TAKEN) {
 		peer->pause = peer->pause == 0 ? REPEAT : peer->pause * 2;
@@ -436,25 +415,13 @@ void peer_answered(void *owner, struct greeting *greeting, enum greeting_result 
 	} else if (peer) {
 		peer->failure = result == GREETING_DENIED ? FI_EACCES : FI_EHOSTUNREACH;
 	}
-	endpoint->answers -= ask->token == 0;
-	link_remove(&ask->link);
-	free(ask);
 }
 
 bool peer_greeted(void *owner, struct process from, const struct greeting *greeting)
 {
 	struct endpoint *endpoint = owner;
-	struct kept_greeting *kept = endpoint->greetings < GREETINGS && endpoint->answers < ANSWERS
-					     ? malloc(sizeof(*kept))
-					     : NULL;
 
-	if (!kept)
-		return false;
-	*kept = (struct kept_greeting){.from = from,
-		.words = {greeting->words[0], greeting->words[1], greeting->words[2]}};
-	list_append(&endpoint->kept_greetings, &kept->link);
-	endpoint->greetings++;
-	return true;
+	return greetings_keep(&endpoint->greetings, from, greeting);
 }
 
 /* P3. The peer with this name, admitted if it is new. */
@@ -559,19 +526,14 @@ static __attribute__((noinline)) void peers_ask(struct endpoint *endpoint)
 			messages_ask(endpoint->messages, i);
 }
 
-static __attribute__((noinline)) void kept_greetings_take(struct endpoint *endpoint)
+static void kept_greeting_take(void *owner, const struct kept_greeting *kept)
 {
-	list_each (struct kept_greeting, kept, &endpoint->kept_greetings, link) {
-		const uint64_t kind = kept->words[0] >> KIND_AT;
+	const uint64_t kind = kept->words[0] >> KIND_AT;
 
-		link_remove(&kept->link);
-		endpoint->greetings--;
-		if (kind == GREETING_ASK)
-			ask_take(endpoint, kept);
-		else if (kind == GREETING_ANSWER)
-			answer_take(endpoint, kept);
-		free(kept);
-	}
+	if (kind == GREETING_ASK)
+		ask_take(owner, kept);
+	else if (kind == GREETING_ANSWER)
+		answer_take(owner, kept);
 }
 
 /* The receives from peers that were lost end. */
@@ -588,8 +550,8 @@ static __attribute__((noinline)) void ending_progress(struct endpoint *endpoint)
 
 void peers_progress(struct endpoint *endpoint)
 {
-	if (!list_empty(&endpoint->kept_greetings))
-		kept_greetings_take(endpoint);
+	if (!list_empty(&endpoint->greetings.waiting))
+		greetings_answer(&endpoint->greetings, kept_greeting_take, endpoint);
 	if (endpoint->asking != 0)
 		asking_progress(endpoint);
 	if (endpoint->ending != 0)
@@ -619,12 +581,7 @@ bool peers_open(struct endpoint *endpoint)
 
 void peers_close(struct endpoint *endpoint)
 {
-	list_each (struct kept_greeting, kept, &endpoint->kept_greetings, link)
-		free(kept);
-	list_init(&endpoint->kept_greetings);
-	list_each (struct ask, ask, &endpoint->asks, link)
-		free(ask);
-	list_init(&endpoint->asks);
+	greetings_close(&endpoint->greetings);
 	free(endpoint->peers);
 	free(endpoint->ranks);
 	free(endpoint->told);

@@ -57,7 +57,7 @@
 #include <rdma/providers/fi_prov.h>
 
 #include <base/lock.h>
-#include <messages/messages.h>
+#include <messages/greetings.h>
 #include <wire/frame.h>
 
 #define FI_PROCESS    UINT32_C(0x46000000)
@@ -319,13 +319,6 @@ struct operation {
 	struct operation *made; /* of all, the one before */
 };
 
-/* A greeting that has come, and is answered when no callback runs. */
-struct kept_greeting {
-	struct link link;
-	struct process from;
-	uint64_t words[3];
-};
-
 /* What a program has of an endpoint: it, or an alias of it (fi_ep_alias()). */
 struct face {
 	struct fid_ep fid; /* first */
@@ -361,8 +354,7 @@ struct endpoint {
 	uint32_t told_count;
 	uint32_t asking, ending; /* peers */
 	bool joined;             /* a peer has come to know this endpoint */
-	struct link kept_greetings, asks;
-	uint32_t greetings, answers;
+	struct greetings greetings;
 	uint64_t tokens;
 	uint64_t asked; /* when peers were asked for a sign of life, ns */
 	uint32_t looks;

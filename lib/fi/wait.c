@@ -155,7 +155,8 @@ static bool sleep_look(void *context)
 /* Does the endpoint need calls soon, whatever happens? */
 static bool endpoint_is_late(const struct endpoint *endpoint)
 {
-	return endpoint->asking != 0 || messages_is_late(endpoint->messages) ||
+	return endpoint->asking != 0 || !list_empty(&endpoint->greetings.waiting) ||
+	       messages_is_late(endpoint->messages) ||
 	       (endpoint->remote && remote_is_late(endpoint->remote));
 }
 
