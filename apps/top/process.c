@@ -2,7 +2,9 @@
 /* process.c - see process.h.
  *
  * DPDK keeps a process's socket in a directory named after its --file-prefix, which may be any; so
- * all are looked at. Sockets of processes that have died stay there; nobody listens at them.
+ * all are looked at. Sockets of processes that have died stay there; nobody listens at them. Only
+ * this user's own sockets are asked: another user may have laid sockets that never answer in /tmp,
+ * and each would delay the table by a second.
  */
 #include "process.h"
 
@@ -10,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -74,11 +77,19 @@ static bool process_known(const char *path)
 	return false;
 }
 
+/* Is it a socket of this user, and no link? */
+static bool is_own_socket(const char *path)
+{
+	struct stat found;
+
+	return lstat(path, &found) == 0 && S_ISSOCK(found.st_mode) && found.st_uid == geteuid();
+}
+
 static void process_try(const char *path)
 {
 	struct process *process;
 
-	if (process_known(path))
+	if (process_known(path) || !is_own_socket(path))
 		return;
 	process = calloc(1, sizeof(*process));
 	if (!process)

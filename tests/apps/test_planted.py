@@ -1,9 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 """What another user has laid where everybody may write: a program that writes a capture, a trace or a plot there leaves that user's
-choice of files alone, and answers dpdk-telemetry.py in no directory of another. Needs root, to be two users."""
+choice of files alone, and answers dpdk-telemetry.py in no directory of another; postern-top asks no socket of another. Needs root, to be two
+users."""
 import os
+import select
 import shutil
+import socket
 import stat
 import subprocess
 import unittest
@@ -49,8 +52,8 @@ class Planted(programs.Case):
         os.chown(self.path(name), OTHER, OTHER, follow_symlinks=False)
         return self.path(name), target
 
-    def run_as_user(self, *words, **settings):
-        return subprocess.run(["setpriv", f"--reuid={USER}", f"--regid={USER}", "--clear-groups", programs.program("postern-perf"), *words],
+    def run_as_user(self, *words, program="postern-perf", **settings):
+        return subprocess.run(["setpriv", f"--reuid={USER}", f"--regid={USER}", "--clear-groups", programs.program(program), *words],
                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=programs.TIMEOUT, cwd=self.home,
                               env=programs.environment(**{"XDG_RUNTIME_DIR": self.home} | settings), check=False)
 
@@ -105,6 +108,24 @@ class Planted(programs.Case):
                 self.assertEqual("does not answer dpdk-telemetry.py" not in done.stderr, answers, done.stderr)
                 self.assertEqual(os.path.exists(os.path.join(directory, "postern")), answers)
                 shutil.rmtree(directory)
+
+    def test_top_asks_no_socket_of_the_other_user(self):
+        """One that never answers would delay the table by a second, and so would each of a thousand."""
+        runtime = self.made("runtime", 0o1777, owner=0)
+        self.made("runtime/dpdk", 0o777, OTHER)
+        sockets = {}
+        for owner in (OTHER, USER):
+            path = os.path.join(self.made(f"runtime/dpdk/{owner}", 0o755, owner), "dpdk_telemetry.v2")
+            sockets[owner] = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+            self.addCleanup(sockets[owner].close)
+            sockets[owner].bind(path)
+            sockets[owner].listen()
+            os.chmod(path, 0o777)
+            os.chown(path, owner, owner)
+        os.mkdir(os.path.join(runtime, "dpdk/link"))
+        os.symlink(f"../{USER}/dpdk_telemetry.v2", os.path.join(runtime, "dpdk/link/dpdk_telemetry.v2"))
+        self.expect_success(self.run_as_user("--once", "-i", "0.1", program="postern-top", XDG_RUNTIME_DIR=runtime))
+        self.assertEqual(select.select(list(sockets.values()), [], [], 0)[0], [sockets[USER]])
 
 
 if __name__ == "__main__":
