@@ -206,8 +206,10 @@ static bool neighbour_meet(struct job *job, const struct card *self)
 
 void job_look_after(struct job *job, const struct card *self)
 {
-	if (!neighbour_meet(job, self))
-		job->watch.answers = NULL;
+	if (neighbour_meet(job, self))
+		return;
+	job->watch.answers = NULL;
+	job->watch.peer_timeout = 0; /* all have joined: W4 has nothing to say any more */
 }
 
 bool job_show(struct job *job, const struct card *self)

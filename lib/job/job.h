@@ -28,10 +28,10 @@ typedef bool watch_answers(
 /* watch.h. A front end sets the first five (host/member.h), before barriers at which it wants a
  * watch. */
 struct watch {
-	watch_answers *answers; /* NULL: nobody is looked after */
+	watch_answers *answers; /* NULL: nobody is looked after (yet) */
 	const struct front *front;
 	uint64_t interface;
-	uint64_t peer_timeout; /* ns of silence after which a rank is dead */
+	uint64_t peer_timeout; /* ns of silence after which a rank is dead; 0: no watch */
 	bool silent; /* this process answers in its own calls only; set before job_show() */
 	bool active;
 	bool joins;               /* W4 */

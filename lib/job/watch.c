@@ -34,10 +34,14 @@ void watch_begin(struct job *job)
 {
 	struct watch *watch = &job->watch;
 
-	watch->active = watch->joins = false;
-	if (!watch->answers || job->size == 1)
+	if (!watch->answers) {
+		watch_begin_joining(job);
 		return;
-	watch->active = true;
+	}
+	watch->joins = false;
+	watch->active = job->size > 1;
+	if (!watch->active)
+		return;
 	watch->heard = now();
 	watch->due = watch->heard + LOOK_FIRST;
 	if (watch->lifeline.state == LIFELINE_NONE)
@@ -67,8 +71,8 @@ void watch_begin_joining(struct job *job)
 static void others_late(struct job *job)
 {
 	log_warning("rank %u has waited %.3g s (PTL_PEER_TIMEOUT) for all ranks to join: one of "
-		    "them has ended, or is late; if one has ended, end the job (\"srun -K\" does "
-		    "so by itself)",
+		    "them has ended, or is late; if one has ended, end the job (postern-run and "
+		    "\"srun -K\" do so by themselves)",
 		job->rank, (double)job->watch.peer_timeout / SECOND);
 	job->watch.active = false;
 }

@@ -21,9 +21,9 @@
 
 #include <job/job.h>
 
-/* This rank is about to come to a barrier. */
+/* This rank is about to come to a barrier. If it does not know its neighbour yet, all join there. */
 void watch_begin(struct job *job);
-/* The same, at the barrier at which all join. */
+/* The same, at a barrier at which all join. */
 void watch_begin_joining(struct job *job);
 /* It has passed the barrier. */
 void watch_end(struct job *job);
