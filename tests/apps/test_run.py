@@ -436,6 +436,13 @@ class Hydra(programs.Case):
         return subprocess.run(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=programs.TIMEOUT, check=False,
                               env=programs.environment(XDG_RUNTIME_DIR=self.directory, **settings), stdin=subprocess.DEVNULL)
 
+    def ssh(self, script):
+        """Settings with which Hydra starts this script as ssh: -x HOST COMMAND."""
+        with open(os.path.join(self.directory, "ssh"), "w", encoding="ascii") as ssh:
+            ssh.write("#!/bin/sh\n" + script)
+        os.chmod(ssh.name, 0o755)
+        return {"PATH": f"{self.directory}:{os.environ['PATH']}"}
+
     def test_a_ring_runs_under_hydra(self):
         for progress in ("core", "inline"):
             done = self.expect_success(self.hydra("mpiexec.hydra", "-n", "5", RING, PTL_IFACE_NAME="node:hydra", PTL_PROGRESS=progress))
@@ -448,16 +455,35 @@ class Hydra(programs.Case):
 
     def test_a_host_that_ssh_does_not_reach_ends_the_job(self):
         """Hydra itself would wait for ever."""
-        with open(os.path.join(self.directory, "ssh"), "w", encoding="ascii") as ssh:
-            ssh.write("#!/bin/sh\n[ $2 = 203.0.113.7 ] && exec sleep 600\nexit 255\n")
-        os.chmod(ssh.name, 0o755)
+        fails = self.ssh("[ $2 = 203.0.113.7 ] && exec sleep 600\nexit 255\n")
         for hosts, part in (("localhost,203.0.113.7,nonesuch.invalid:2", 'host "nonesuch.invalid" of --hosts cannot be found: '),
                             ("127.0.0.9:2,203.0.113.7", 'on 127.0.0.9:2,203.0.113.7, has failed, and says why above: see that "ssh HOST true" works')):
-            done = self.hydra(programs.program("postern-run"), "-n", "4", "-H", hosts, "sleep", "600",
-                              PATH=f"{self.directory}:{os.environ['PATH']}")
+            done = self.hydra(programs.program("postern-run"), "-n", "4", "-H", hosts, "sleep", "600", **fails)
             self.assertEqual(done.returncode, 1, done.stderr)
             self.assertIn(f"postern-run: {part}" if part[0] == "h" else part, done.stderr)
             self.assertEqual(done.stderr.count("postern-run: "), 1, done.stderr)
+
+    def test_a_rank_that_fails_before_it_has_joined_ends_the_job(self):
+        """Hydra itself would let the others wait for ever. The second host lacks the program."""
+        reaches = self.ssh("shift 2; eval exec \"$@\"\n")
+        for how, code in (("exec nonesuch", 127), ("exit 3", 3), ("kill -9 $$", 137)):
+            done = self.hydra(programs.program("postern-run"), "-n", "4", "-H", "localhost:2,127.0.0.9:2", "sh", "-c",
+                              f"[ $PMI_RANK != 3 ] || {how}; exec {RING} 10", PTL_PEER_TIMEOUT="600s", **reaches)
+            self.assertEqual(done.returncode, code, done.stderr)
+            self.assertIn(f"postern-run: rank 3 on {os.uname().nodename} ended with exit code {code}; the job is ended\n", done.stderr)
+
+    def test_ranks_that_wait_for_one_that_has_not_joined_report_it(self):
+        """Hydra lets them wait. They do not end the job: the last rank may be late."""
+        for program, word in ((RING, "10"), (os.path.join(os.environ["POSTERN_BUILD"], "tests/apps/ends4"), "late")):
+            job = subprocess.Popen(["mpiexec.hydra", "-n", "3", "sh", "-c", f"[ $PMI_RANK != 2 ] || exit 3; exec {program} {word}"],
+                                   stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, stdin=subprocess.DEVNULL,
+                                   env=programs.environment(**self.node(PTL_PEER_TIMEOUT="1s")))
+            self.addCleanup(self.end, job)
+            for _ in range(2):
+                self.assertRegex(job.stderr.readline(), r"rank [01] has waited 1 s \(PTL_PEER_TIMEOUT\) for all ranks to join: one of them has ended")
+            self.assertIsNone(job.poll())
+            job.terminate()
+            job.wait(programs.TIMEOUT)
 
     def test_the_exit_code_of_hydra_is_passed_on(self):
         self.assertEqual(self.hydra(programs.program("postern-run"), "-n", "1", "-H", "localhost", "sh", "-c", "exit 7").returncode, 7)
