@@ -73,8 +73,9 @@ static void silence_find(struct doctor *doctor, const struct doctor_interface *i
 			break;
 		}
 		doctor_find(doctor, LEVEL_FAILURE,
-			"no process with the id %s is on this network: it does not run, or it has "
-			"another PTL_IFACE_NAME, PTL_VLAN or PTL_ENCAP",
+			"no process with the id %s is on this network: it does not run, it has "
+			"another PTL_IFACE_NAME, PTL_VLAN or PTL_ENCAP, or it is beyond a router, "
+			"which forwards no Ethernet frames (PTL_IFACE_NAME=udp crosses routers)",
 			peer);
 		break;
 	case POSTERN_PING_NO_NODE:

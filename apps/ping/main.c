@@ -124,8 +124,10 @@ static void silence_print(const struct run *run)
 				run->target);
 		else
 			printf("no process with the id %s is on this network: start it, and give "
-			       "both the same PTL_IFACE_NAME, PTL_VLAN and PTL_ENCAP; "
-			       "postern-info doctor checks the link\n",
+			       "both the same PTL_IFACE_NAME, PTL_VLAN and PTL_ENCAP; if it is "
+			       "beyond a router, which forwards no Ethernet frames, set "
+			       "PTL_IFACE_NAME to udp for both; postern-info doctor checks the "
+			       "link\n",
 				run->target);
 		break;
 	case POSTERN_PING_NO_NODE:

@@ -428,18 +428,14 @@ static int domain_bind(struct fid *fid, struct fid *bound, uint64_t flags)
 /* What all that reach each other have alike. */
 static uint32_t locality_of(const struct domain *domain, const char *item)
 {
-	uint16_t first, last;
-
 	switch (domain->kind) {
 	case ADDRESS_NODE:
-		return member_locality(item ? item : "");
+		return member_locality(CARD_NODE, item ? item : "");
 	case ADDRESS_ETHERNET_UDP:
-		return (uint32_t)setting_number(SETTING_UDP_PORT);
+		return member_locality(CARD_ETHERNET_UDP, "");
 	case ADDRESS_UDP:
-		setting_range(SETTING_UDP_PORTS, &first, &last);
-		/* The last one is the higher: turned round they are IPv6's. */
-		return setting_nodes_are_addresses(domain->device) ? (uint32_t)last << 16 | first
-								   : (uint32_t)first << 16 | last;
+		return member_locality(
+			setting_nodes_are_addresses(domain->device) ? CARD_UDP : CARD_UDP6, "");
 	default:
 		return 0;
 	}

@@ -5,10 +5,12 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <base/cancel.h>
 #include <base/port.h>
 #include <base/settings.h>
 
-uint32_t member_locality(const char *node)
+/* A number of this machine, until it starts again, and of a node on it. */
+static uint32_t node_locality(const char *node)
 {
 	FILE *file = fopen("/proc/sys/kernel/random/boot_id", "re");
 	char boot[64] = "";
@@ -25,13 +27,35 @@ uint32_t member_locality(const char *node)
 	return sum;
 }
 
+uint32_t member_locality(enum card_network network, const char *node)
+{
+	uint16_t first, last;
+
+	switch (network) {
+	case CARD_NODE:
+		return node_locality(node);
+	case CARD_ETHERNET_UDP:
+		return (uint32_t)setting_number(SETTING_UDP_PORT);
+	case CARD_UDP:
+		setting_range(SETTING_UDP_PORTS, &first, &last);
+		return (uint32_t)last << 16 | first;
+	case CARD_UDP6: /* for lib/fi, where both are one network: no range of IPv4 */
+		setting_range(SETTING_UDP_PORTS, &first, &last);
+		return (uint32_t)first << 16 | last;
+	default:
+		return 0;
+	}
+}
+
 bool member_card(const struct front *front, uint64_t interface, struct card *card)
 {
 	const struct interface *member;
 	struct visit visit;
+	int cancel;
 
 	if (front_visit(front, &visit, interface, HANDLE_INTERFACE, -1) != 0)
 		return false;
+	cancel = cancel_hold();
 	member = visit.interface;
 	*card = (struct card){
 		.process = member->self,
@@ -41,9 +65,13 @@ bool member_card(const struct front *front, uint64_t interface, struct card *car
 			   : member->encapsulation.udp ? CARD_ETHERNET_UDP
 						       : CARD_ETHERNET,
 	};
-	if (card->network == CARD_NODE)
-		card->locality = member_locality(member->port->name);
 	memcpy(card->address, member->port->address, sizeof(card->address));
+	/* Subnets of the kernel's interface say nothing of a VLAN on it. */
+	if (card->network != CARD_ETHERNET)
+		card->locality = member_locality(card->network, member->port->name);
+	else if (member->encapsulation.vlan == 0)
+		card->locality = card_subnet(card);
+	cancel_release(cancel);
 	visit_leave(&visit);
 	return true;
 }

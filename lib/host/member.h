@@ -7,8 +7,9 @@
 #include <host/visitor.h>
 #include <job/job.h>
 
-/* A number of this machine, until it starts again, and of a node on it. */
-uint32_t member_locality(const char *node) CORE_API(member_locality);
+/* What processes on a network have alike if they reach each other (struct card); node: its name. 0
+ * on Ethernet, where that is not known. */
+uint32_t member_locality(enum card_network network, const char *node) CORE_API(member_locality);
 /* The card of a front end's interface. False: the handle is none. */
 bool member_card(const struct front *front, uint64_t interface, struct card *card)
 	CORE_API(member_card);

@@ -2,8 +2,18 @@
 /* card.c - see card.h. */
 #include <job/card.h>
 
+#include <arpa/inet.h>
+#include <ifaddrs.h>
+#include <net/if.h>
+#include <netinet/in.h>
+#include <netpacket/packet.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
+
+#include <rte_common.h>
+
+#include <base/log.h>
 
 #define VERSION 1
 
@@ -101,26 +111,110 @@ static bool is_socket(enum card_network network)
 	return network == CARD_UDP || network == CARD_UDP6;
 }
 
-bool card_unreached(
+/* Why equal networks with different localities do not meet. */
+static void locality_unreached(
 	const struct card *own, const struct card *other, uint32_t rank, char *why, size_t size)
 {
-	if (is_socket(own->network) && is_socket(other->network) && own->network != other->network)
-		snprintf(why, size,
-			"rank %u is on UDP sockets of IPv%u, this process on those of IPv%u: set "
-			"PTL_IFACE_NAME and PTL_HOSTS alike for all; with PTL_HOSTS, only an IPv4 "
-			"address in PTL_IFACE_NAME makes it IPv4",
-			rank, other->network == CARD_UDP6 ? 6 : 4,
-			own->network == CARD_UDP6 ? 6 : 4);
-	else if (own->network != other->network)
-		snprintf(why, size,
-			"rank %u is on %s, this process on %s: set PTL_IFACE_NAME and PTL_ENCAP "
-			"alike for all (mpirun: -x PTL_IFACE_NAME)",
-			rank, network_name(other->network), network_name(own->network));
-	else if (own->locality != other->locality)
+	const uint32_t mine = own->locality, its = other->locality;
+
+	if (own->network == CARD_NODE)
 		snprintf(why, size,
 			"rank %u is on another machine, or on another node of this one: set "
 			"PTL_IFACE_NAME to udp, or to a network interface such as eth1, for all "
 			"(mpirun: -x PTL_IFACE_NAME=udp)",
 			rank);
-	return own->network != other->network || own->locality != other->locality;
+	else if (own->network == CARD_ETHERNET_UDP)
+		snprintf(why, size,
+			"rank %u uses the UDP port %u, this process %u: set PTL_UDP_PORT alike for "
+			"all (mpirun: -x PTL_UDP_PORT)",
+			rank, its, mine);
+	else
+		snprintf(why, size,
+			"rank %u uses the UDP ports %u-%u, this process %u-%u: set PTL_UDP_PORTS "
+			"alike for all (mpirun: -x PTL_UDP_PORTS)",
+			rank, RTE_MIN(its >> 16, its & UINT16_MAX),
+			RTE_MAX(its >> 16, its & UINT16_MAX),
+			RTE_MIN(mine >> 16, mine & UINT16_MAX),
+			RTE_MAX(mine >> 16, mine & UINT16_MAX));
+}
+
+/* Two subnets may be on one Ethernet segment, so this is only a warning. */
+static void subnets_warn(uint32_t own, uint32_t other, uint32_t rank)
+{
+	static _Atomic bool told;
+	char texts[2][INET_ADDRSTRLEN] = {"", ""};
+
+	if (own == 0 || other == 0 || own == other || atomic_exchange(&told, true))
+		return;
+	inet_ntop(AF_INET, &(struct in_addr){htonl(own)}, texts[0], sizeof(texts[0]));
+	inet_ntop(AF_INET, &(struct in_addr){htonl(other)}, texts[1], sizeof(texts[1]));
+	log_warning("the interface of rank %u is in the subnet %s, that of this process in %s: if "
+		    "a router is between them, it forwards no Ethernet frames, and the ranks do "
+		    "not reach each other; then set PTL_IFACE_NAME to udp for all",
+		rank, texts[1], texts[0]);
+}
+
+bool card_unreached(
+	const struct card *own, const struct card *other, uint32_t rank, char *why, size_t size)
+{
+	if (own->network != other->network) {
+		if (is_socket(own->network) && is_socket(other->network))
+			snprintf(why, size,
+				"rank %u is on UDP sockets of IPv%u, this process on those of "
+				"IPv%u: set PTL_IFACE_NAME and PTL_HOSTS alike for all; with "
+				"PTL_HOSTS, only an IPv4 address in PTL_IFACE_NAME makes it IPv4",
+				rank, other->network == CARD_UDP6 ? 6 : 4,
+				own->network == CARD_UDP6 ? 6 : 4);
+		else
+			snprintf(why, size,
+				"rank %u is on %s, this process on %s: set PTL_IFACE_NAME and "
+				"PTL_ENCAP alike for all (mpirun: -x PTL_IFACE_NAME)",
+				rank, network_name(other->network), network_name(own->network));
+		return true;
+	}
+	if (own->network == CARD_ETHERNET) {
+		subnets_warn(own->locality, other->locality, rank);
+		return false;
+	}
+	if (own->locality != other->locality)
+		locality_unreached(own, other, rank, why, size);
+	return own->locality != other->locality;
+}
+
+unsigned card_interface(const struct ifaddrs *all, const struct card *card)
+{
+	if (card->network != CARD_ETHERNET && card->network != CARD_ETHERNET_UDP)
+		return 0;
+	for (; all; all = all->ifa_next) {
+		const struct sockaddr_ll *link = (const void *)all->ifa_addr;
+
+		if (link && link->sll_family == AF_PACKET &&
+			link->sll_halen == sizeof(card->address) &&
+			memcmp(link->sll_addr, card->address, sizeof(card->address)) == 0)
+			return (unsigned)link->sll_ifindex;
+	}
+	return 0;
+}
+
+static uint32_t ip4_of(const struct sockaddr *address)
+{
+	return ntohl(((const struct sockaddr_in *)(const void *)address)->sin_addr.s_addr);
+}
+
+uint32_t card_subnet(const struct card *card)
+{
+	struct ifaddrs *all;
+	uint32_t subnet = 0;
+	unsigned interface;
+
+	if (getifaddrs(&all) != 0)
+		return 0;
+	interface = card_interface(all, card);
+	for (const struct ifaddrs *one = all; one && interface != 0 && subnet == 0;
+		one = one->ifa_next)
+		if (one->ifa_addr && one->ifa_addr->sa_family == AF_INET && one->ifa_netmask &&
+			if_nametoindex(one->ifa_name) == interface)
+			subnet = ip4_of(one->ifa_addr) & ip4_of(one->ifa_netmask);
+	freeifaddrs(all);
+	return subnet;
 }

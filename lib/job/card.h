@@ -18,6 +18,8 @@
 #include <transport/transport.h>
 #include <wire/frame.h>
 
+struct ifaddrs;
+
 #define CARD_BYTES 40
 #define CARD_TEXT  (2 * CARD_BYTES + 1) /* as text, with its end */
 /* Digits of what others than the neighbour want: all up to the MAC address. */
@@ -40,7 +42,9 @@ struct card_lifeline {
 struct card {
 	struct process process;
 	enum card_network network;
-	uint32_t locality;                    /* CARD_NODE: which machine, and which node on it */
+	/* CARD_NODE: which machine, and which node on it; UDP: which ports. Only equal ones reach
+	 * each other. CARD_ETHERNET: the IPv4 subnet of the kernel's interface; 0: none. */
+	uint32_t locality;
 	uint8_t address[FRAME_ADDRESS_BYTES]; /* of its port */
 	struct card_lifeline lifeline;
 };
@@ -53,8 +57,14 @@ void card_write(const struct card *card, char text[CARD_TEXT]);
 bool card_read(struct card *card, const char *text);
 
 /* Why a process does not reach another one, and which setting changes it, with room for `size`
- * bytes; rank: the other's. Returns false if it does. */
+ * bytes; rank: the other's. Returns false if it does, or may do so: then a warning says what may
+ * prevent it. */
 bool card_unreached(const struct card *own, const struct card *other, uint32_t rank, char *why,
 	size_t size) CORE_API(card_unreached);
+
+/* The index of the kernel interface that has the card's MAC address, and its IPv4 subnet; 0: there
+ * is none. */
+unsigned card_interface(const struct ifaddrs *all, const struct card *card);
+uint32_t card_subnet(const struct card *card);
 
 #endif

@@ -7,7 +7,6 @@
 #include <net/if.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
-#include <netpacket/packet.h>
 #include <poll.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -24,22 +23,6 @@ union place {
 };
 
 /* --- addresses */
-
-/* The kernel interface that has the card's MAC address; 0: none. */
-static unsigned interface_of(const struct ifaddrs *all, const struct card *card)
-{
-	if (card->network != CARD_ETHERNET && card->network != CARD_ETHERNET_UDP)
-		return 0;
-	for (; all; all = all->ifa_next) {
-		const struct sockaddr_ll *link = (const void *)all->ifa_addr;
-
-		if (link && link->sll_family == AF_PACKET &&
-			link->sll_halen == sizeof(card->address) &&
-			memcmp(link->sll_addr, card->address, sizeof(card->address)) == 0)
-			return (unsigned)link->sll_ifindex;
-	}
-	return 0;
-}
 
 /* L1. How good an address is; 0: others may not reach it. With UDP node ids are IPv4 addresses. */
 static unsigned address_worth(
@@ -74,7 +57,7 @@ static bool address_choose(const struct card *card, union place *place, unsigned
 
 	if (getifaddrs(&all) != 0)
 		return false;
-	*scope = interface_of(all, card);
+	*scope = card_interface(all, card);
 	for (const struct ifaddrs *one = all; one; one = one->ifa_next) {
 		unsigned worth =
 			one->ifa_addr

@@ -187,6 +187,10 @@ class Meet(programs.Case):
             codes, _, errors = self.ends([self.rank(n, 2, RING, "10", PTL_IFACE_NAME=name) for n, name in enumerate(interfaces)])
             self.assertNotEqual(codes[0], 0)
             self.assertRegex("".join(errors), why + "|" + why.replace("is on udp, this process on a node", "is on a node, this process on udp"))
+        codes, _, errors = self.ends([self.rank(n, 2, RING, "10", PTL_IFACE_NAME="udp:127.0.0.1", PTL_UDP_PORTS=ports)
+                                      for n, ports in enumerate(("20480-21503", "21504-22527"))])
+        self.assertNotEqual(codes[0], 0)
+        self.assertRegex("".join(errors), "rank [01] uses the UDP ports 2[0-9]{4}-2[0-9]{4}, this process 2[0-9]{4}-2[0-9]{4}: set PTL_UDP_PORTS alike")
 
     def given(self, *ranks):
         """Processes whose exchange are files: by rank, with their PTL_IFACE_NAME."""

@@ -10,6 +10,7 @@
     unequal  a pair whose first end has a larger MTU than the second takes: what the kernel refuses stops nothing else
     jammed   the same with a device string of DPDK's, which stops for good where the kernel is so: that does not mislead
     names    two hosts with one address are told of each other
+    beyond   raw frames do not pass a router: ping, doctor and a job of two ranks say so
     hole     the same over UDP sockets of users without a capability, and ICMP does not pass
     sockets  UDP sockets of users without a capability: firewalls of either host, nobody there, a stopped process, another range of
              ports, no way to the host
@@ -19,6 +20,7 @@ Exit code 0: passed; 77: skipped, after a line that says why; anything else: fai
 import ctypes
 import json
 import os
+import shlex
 import shutil
 import signal
 import subprocess
@@ -67,6 +69,16 @@ class Twins(exchange.Udp):
 
     def address(self, side):
         return super().address(0)
+
+
+class Beyond(exchange.SocketRouted, exchange.Router):
+    """Raw frames on hosts of two subnets, with a router between."""
+
+    def node(self, side):
+        return exchange.NODES[side]
+
+    def settings(self, side):
+        return exchange.Veth.settings(self, side)
 
 
 def environment(device, side):
@@ -226,8 +238,27 @@ def sockets(programs, device):
     sockets_told(programs, device, silent, "cannot be reached: Network is unreachable")
 
 
+def beyond(programs, device):
+    server(programs, device, 1)
+    for name, words in (("postern-info", ["doctor"]), ("postern-ping", ["--count", "1", "--timeout", "1s"])):
+        done = subprocess.run(device.prefix(0) + [os.path.join(programs, name), *words, f"{device.node(1)}:1"], stdout=subprocess.PIPE,
+                              text=True, timeout=TIMEOUT, env=environment(device, 0), check=False)
+        if "a router, which forwards no Ethernet frames" not in " ".join(done.stdout.split()):
+            raise exchange.Failure(f"{name} says: {done.stdout}")
+    ring = os.path.join(programs, "examples/ring_allreduce")
+    ranks = [shlex.join(device.prefix(side) + ["env", f"PTL_NID={device.node(side)}", ring, "10"]) for side in (0, 1)]
+    done = subprocess.run([os.path.join(programs, "postern-run"), "-n", "2", "sh", "-c", f"[ $PMI_RANK = 0 ] && exec {ranks[0]}; exec {ranks[1]}"],
+                          stderr=subprocess.PIPE, text=True, timeout=TIMEOUT, env=environment(device, 0) | {"PTL_PEER_TIMEOUT": "1s"}, check=False)
+    for own, other in ((0, 1), (1, 0)):
+        line = f"the interface of rank {other} is in the subnet 10.77.{other}.0, that of this process in 10.77.{own}.0: if a router is between them"
+        if done.stderr.count(line) != 1:
+            raise exchange.Failure(f"a job says: {done.stderr}")
+    if done.returncode == 0:
+        raise exchange.Failure("the ranks of the job reach each other")
+
+
 SCENARIOS = {"sockets": (sockets, exchange.Socket), "plain": (plain, exchange.Veth), "uneven": (uneven, exchange.Veth), "narrow": (narrow, Narrow), "hole": (hole, exchange.SocketNarrow),
-             "unequal": (unequal, Unequal), "jammed": (jammed, Jammed), "names": (names, Twins)}
+             "unequal": (unequal, Unequal), "jammed": (jammed, Jammed), "names": (names, Twins), "beyond": (beyond, Beyond)}
 
 
 def terminate_with_parent():

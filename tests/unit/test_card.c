@@ -135,6 +135,39 @@ static void card__tells_ip4_from_ip6(void **state)
 	assert_true(strlen(why) < sizeof(why) - 1);
 }
 
+/* Ranges of ports as they were set; networks are equal. */
+static void card__tells_that_ports_differ(void **state)
+{
+	struct card own = some, other = some;
+	char why[512] = "";
+
+	(void)state;
+	own.network = other.network = CARD_UDP;
+	own.locality = 21503u << 16 | 20480;
+	other.locality = 30063u << 16 | 30000;
+	assert_true(card_unreached(&own, &other, 3, why, sizeof(why)));
+	assert_non_null(strstr(why, "rank 3 uses the UDP ports 30000-30063, this process "
+				    "20480-21503: set PTL_UDP_PORTS alike"));
+	own.network = other.network = CARD_ETHERNET_UDP;
+	own.locality = 1;
+	other.locality = 65535;
+	assert_true(card_unreached(&own, &other, 3, why, sizeof(why)));
+	assert_non_null(strstr(
+		why, "rank 3 uses the UDP port 65535, this process 1: set PTL_UDP_PORT alike"));
+}
+
+static void card__of_another_subnet_may_be_on_the_same_segment(void **state)
+{
+	struct card own = some, other = some;
+	char why[512] = "";
+
+	(void)state;
+	own.network = other.network = CARD_ETHERNET;
+	own.locality = 0x0a000000;
+	other.locality = 0x0a010000;
+	assert_false(card_unreached(&own, &other, 3, why, sizeof(why)));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -143,6 +176,8 @@ int main(void)
 		cmocka_unit_test(card__of_random_text_is_read_or_not),
 		cmocka_unit_test(card__tells_which_setting_to_change),
 		cmocka_unit_test(card__tells_ip4_from_ip6),
+		cmocka_unit_test(card__tells_that_ports_differ),
+		cmocka_unit_test(card__of_another_subnet_may_be_on_the_same_segment),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
