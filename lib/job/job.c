@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include <base/clock.h>
+#include <base/log.h>
 #include <job/launchers.h>
 #include <job/pmix_client.h>
 #include <job/watch.h>
@@ -187,27 +188,40 @@ bool job_barrier(struct job *job)
 	return barrier_pass(job);
 }
 
+static uint32_t neighbour(const struct job *job)
+{
+	return (job->rank + 1) % job->size;
+}
+
 /* The neighbour of the watch is one that this process reaches. */
+static bool neighbour_take(struct job *job, const struct card *self, const struct card *card)
+{
+	job->watch.neighbour = card->process;
+	if (card_unreached(self, card, neighbour(job), job->why, sizeof(job->why)))
+		return false;
+	lifeline_begin(&job->watch.lifeline, self, card);
+	return true;
+}
+
 static bool neighbour_meet(struct job *job, const struct card *self)
 {
-	uint32_t rank = (job->rank + 1) % job->size;
 	struct card card;
 
-	if (!job_is_launched(job) || job->size == 1)
-		return true;
-	if (!job_card(job, rank, &card))
-		return false;
-	job->watch.neighbour = card.process;
-	if (card_unreached(self, &card, rank, job->why, sizeof(job->why)))
-		return false;
-	lifeline_begin(&job->watch.lifeline, self, &card);
-	return true;
+	return !job_is_launched(job) || job->size == 1 ||
+	       (job_card(job, neighbour(job), &card) && neighbour_take(job, self, &card));
 }
 
 void job_look_after(struct job *job, const struct card *self)
 {
-	if (neighbour_meet(job, self))
+	struct card card;
+
+	if (!job_is_launched(job) || job->size == 1)
 		return;
+	if (job_card(job, neighbour(job), &card)) {
+		if (neighbour_take(job, self, &card))
+			return;
+		log_warning("rank %u: %s", job->rank, job->why);
+	}
 	job->watch.answers = NULL;
 	job->watch.peer_timeout = 0; /* all have joined: W4 has nothing to say any more */
 }

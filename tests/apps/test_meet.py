@@ -192,6 +192,14 @@ class Meet(programs.Case):
         self.assertNotEqual(codes[0], 0)
         self.assertRegex("".join(errors), "rank [01] uses the UDP ports 2[0-9]{4}-2[0-9]{4}, this process 2[0-9]{4}-2[0-9]{4}: set PTL_UDP_PORTS alike")
 
+    def test_ranks_of_portals4_that_do_not_reach_each_other_warn(self):
+        """The launcher's library does not know whether they will send messages."""
+        program = os.path.join(os.environ["POSTERN_BUILD"], "tests/apps/ends4")
+        codes, _, errors = self.ends([self.rank(n, 2, program, "late", PTL_IFACE_NAME=f"node:{n}") for n in range(2)])
+        self.assertEqual(codes, [0, 0], errors)
+        for n in range(2):
+            self.assertEqual(errors[n].count(f"rank {n}: rank {1 - n} is on another machine, or on another node of this one: set PTL_IFACE_NAME"), 1, errors)
+
     def given(self, *ranks):
         """Processes whose exchange are files: by rank, with their PTL_IFACE_NAME."""
         words = os.path.join(os.environ["POSTERN_BUILD"], "tests/apps/given")
