@@ -60,6 +60,17 @@ def processes(pid):
     return "\n    ".join(lines + (stacks(pid) if lines and pid != os.getpid() else [])) + "\n" + "".join(map(processes, children))
 
 
+def communicate(process, limit=TIMEOUT):
+    """What a process has written until its end, and "". If it has not ended after so many seconds, it is told to, and the last text is what
+    it and all that it has started were at."""
+    try:
+        return *process.communicate(timeout=limit), ""
+    except subprocess.TimeoutExpired:
+        hung = f"hangs after {limit} s:\n{processes(process.pid)}"
+        process.terminate()
+        return *process.communicate(), hung
+
+
 OTHER_USER = 64999  # nobody's
 
 

@@ -31,14 +31,8 @@ class Launched(programs.Case):
                                            OMPI_MCA_rmaps_base_oversubscribe="1", **settings)
         with subprocess.Popen(["timeout", "-k", "2", str(programs.TIMEOUT), *words], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                               stderr=subprocess.PIPE, text=True, env=environment) as job:
-            try:
-                out, err = job.communicate(timeout=limit)
-                return subprocess.CompletedProcess(words, job.returncode, out, err)
-            except subprocess.TimeoutExpired:
-                hung = programs.processes(job.pid)
-                job.terminate()
-                out, err = job.communicate()
-                return subprocess.CompletedProcess(words, TOO_LONG, out, f"{err}hangs after {limit} s:\n{hung}")
+            out, err, hung = programs.communicate(job, limit)
+        return subprocess.CompletedProcess(words, TOO_LONG if hung else job.returncode, out, err + hung)
 
     def test_a_hang_is_explained(self):
         done = self.launch("sh", "-c", "sleep 1000 & echo begun; wait", limit=2)

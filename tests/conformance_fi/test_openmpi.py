@@ -13,6 +13,9 @@ import tempfile
 import time
 
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
+sys.path.append(str(SOURCE / "tests/apps"))
+import programs  # pylint: disable=wrong-import-position
+
 LIMIT = 300  # s, of a job; generous, the cores may be busy
 # One-sided calls as reads, writes and atomic operations of libfabric. Open MPI's osc rdma (4.1.4) ends with a signal in MPI_Compare_and_swap over
 # btl ofi, also over libfabric's own provider sockets.
@@ -23,37 +26,43 @@ JOBS = [(MESSAGES, "point", "quick"), (MESSAGES, "collective", ""), (MESSAGES, "
 ASIDE = "this job has processes on several hosts, and PTL_IFACE_NAME=node:"
 ENDLESS = r"""#include <mpi.h>
 #include <stdio.h>
+#include <unistd.h>
 
 int main(int count, char **words)
 {
 	int rank, sent = 0, got;
+	FILE *file;
 
 	MPI_Init(&count, &words);
 	MPI_Comm_rank(MPI_COMM_WORLD, &rank);
 	for (;; sent++) {
 		MPI_Sendrecv(&sent, 1, MPI_INT, 1 - rank, 0, &got, 1, MPI_INT, 1 - rank, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-		if (sent == 1000 && rank == 0)
-			fclose(fopen("running", "w"));
+		if (sent == 1000 && rank == 1) {
+			file = fopen("running", "w");
+			fprintf(file, "%d\n", getpid());
+			fclose(file);
+		}
 	}
 }
 """
 
 
-def mpirun(directory, environment, *words):
-    return ["mpirun.openmpi", "--oversubscribe", "--tune", "postern", *words[:-1], "-n", "2", *words[-1]], {"cwd": directory, "env": environment}
+def job_run(directory, environment, how, words, meanwhile=lambda job: None):
+    """The job's exit code, and what it has printed. timeout -k: mpirun may hang beyond SIGTERM."""
+    command = ["timeout", "-k", "2", str(2 * LIMIT), "mpirun.openmpi", "--oversubscribe", "--tune", "postern", *how.split(), "-n", "2", *words]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=directory, env=environment) as job:
+        meanwhile(job)
+        output, _, hung = programs.communicate(job, LIMIT)
+    if hung:
+        sys.exit(f"{words} {how}: {output}\n{hung}")
+    return job.returncode, output
 
 
 def run(directory, environment, how, words):
     """What the job printed."""
-    command, options = mpirun(directory, environment, *how.split(), words)
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True, **options) as job:
-        try:
-            output = job.communicate(timeout=LIMIT)[0]
-        except subprocess.TimeoutExpired:
-            os.killpg(job.pid, signal.SIGKILL)
-            sys.exit(f"{words} hangs: {job.communicate()[0]}")
-    if job.returncode != 0:
-        sys.exit(f"{words} {how}: exit code {job.returncode}\n{output}")
+    code, output = job_run(directory, environment, how, words)
+    if code != 0:
+        sys.exit(f"{words} {how}: exit code {code}\n{output}")
     print(f"{words} {how}: passed")
     return output
 
@@ -65,29 +74,18 @@ def step_aside(directory, environment):
         sys.exit(f"a job of two hosts over a node: {output}")
 
 
-def children(pid):
-    with open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as file:
-        return [int(child) for child in file.read().split()]
-
-
 def kill_a_rank(directory, environment):
     """The job ends, and says so."""
-    command, options = mpirun(directory, environment, *MESSAGES.split(), ["./endless"])
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True, **options) as job:
-        try:
-            end = time.monotonic() + LIMIT
-            while not os.path.exists(f"{directory}/running"):
-                if time.monotonic() > end or job.poll() is not None:
-                    raise subprocess.TimeoutExpired(command, LIMIT)
-                time.sleep(0.05)
-            ranks = [pid for pid in children(job.pid) if pathlib.Path(f"/proc/{pid}/comm").read_text(encoding="utf-8") == "endless\n"]
-            os.kill(ranks[-1], signal.SIGKILL)
-            output = job.communicate(timeout=LIMIT)[0]
-        except subprocess.TimeoutExpired:
-            os.killpg(job.pid, signal.SIGKILL)
-            sys.exit(f"a killed rank does not end its job: {job.communicate()[0]}")
-    if job.returncode == 0:
-        sys.exit(f"a killed rank ends its job with exit code 0: {output}")
+    def kill(job):
+        end = time.monotonic() + LIMIT
+        while not (rank := programs.read(f"{directory}/running")) and time.monotonic() < end and job.poll() is None:
+            time.sleep(0.05)
+        if rank:
+            os.kill(int(rank), signal.SIGKILL)
+
+    code, output = job_run(directory, environment, MESSAGES, ["./endless"], kill)
+    if code == 0 or not os.path.exists(f"{directory}/running"):
+        sys.exit(f"a job with a killed rank ends with exit code {code}: {output}")
     print("a rank is killed: the job ended")
 
 
