@@ -166,9 +166,9 @@ static size_t addresses_insert(struct av *av, const struct insertion *insertion)
 			(void)eq_post(av->eq, 0, &entry, sizeof(entry), err);
 		}
 		inserted += err == 0;
-		/* In a table the index of an address that failed stays free, so that the others
+		/* The index of an address that failed stays free, so that in a table the others
 		 * have the indices that the program reckons with. */
-		index += err == 0 || av->table;
+		index++;
 	}
 	while (av_at(av, av->lowest))
 		av->lowest++;
@@ -363,7 +363,6 @@ int av_open(struct fid_domain *fid, struct fi_av_attr *attr, struct fid_av **ope
 	av->fid.fid = (struct fid){FI_CLASS_AV, context, &av_fid_ops};
 	av->fid.ops = &av_ops;
 	av->domain = domain;
-	av->table = attr->type == FI_AV_TABLE;
 	av->events = (attr->flags & FI_EVENT) != 0;
 	domain_enter(domain);
 	domain->uses++;

@@ -186,7 +186,6 @@ struct av {
 	struct fid_av fid;
 	struct domain *domain;
 	struct eq *eq;
-	bool table;  /* FI_AV_TABLE */
 	bool events; /* FI_EVENT */
 	uint32_t uses;
 	struct av_entry *entries;

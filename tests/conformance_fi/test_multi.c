@@ -30,6 +30,13 @@ static int opened_selective(void **state)
 	return 0;
 }
 
+static int opened_small(void **state)
+{
+	(void)state;
+	pair_open(&(struct wish){.caps = CAPS, .tx_size = 8, .rx_size = 8});
+	return 0;
+}
+
 static int opened_by_flag(void **state)
 {
 	(void)state;
@@ -455,6 +462,30 @@ static void a_buffer_is_one_piece_without_a_tag(void **state)
 }
 
 /* Receives without flags of their own; a tagged one is for one message. */
+/* Completions of searches, until the queue has no place. */
+static unsigned places(void)
+{
+	const struct fi_msg_tagged search = {.addr = FI_ADDR_UNSPEC};
+	unsigned count = 0;
+
+	while (fi_trecvmsg(sides[1].ep, &search, FI_PEEK) == 0)
+		count++;
+	for (unsigned i = 0; i < count; i++)
+		error_take(&sides[1], &error);
+	return count;
+}
+
+static void a_queue_has_the_places_of_a_buffer_only_while_it_is_posted(void **state)
+{
+	const unsigned before = places();
+
+	(void)state;
+	post(room[0], BUFFER, &second);
+	assert_ok(fi_cancel(&sides[1].ep->fid, &second));
+	cancelled(&second);
+	assert_int_equal(places(), before);
+}
+
 static void an_endpoint_s_receives_may_all_be_for_many(void **state)
 {
 	(void)state;
@@ -482,6 +513,7 @@ int main(void)
 		TEST(buffers_are_used_in_order_and_can_be_cancelled, opened),
 		TEST(messages_without_data_do_not_overrun_anything, opened),
 		TEST(a_queue_has_places_for_all_that_may_come, opened),
+		TEST(a_queue_has_the_places_of_a_buffer_only_while_it_is_posted, opened_small),
 		TEST(a_release_is_told_without_being_asked_for, opened_selective),
 		TEST(each_message_is_counted, opened),
 		TEST(a_message_has_its_source_and_its_data, opened),

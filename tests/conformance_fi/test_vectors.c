@@ -133,6 +133,7 @@ static void inserts_can_be_told_by_events(void **state)
 	assert_ok(fi_eq_open(fabric, &eq_attr, &eq, NULL));
 	assert_ok(fi_av_bind(av, &eq->fid, 0));
 	assert_int_equal(fi_close(&eq->fid), -FI_EBUSY);
+	assert_int_equal(fi_av_insert(av, names, 1, indices, FI_SYNC_ERR, &event), -FI_EINVAL);
 	assert_int_equal(fi_eq_read(eq, &event, &entry, sizeof(entry), 0), -FI_EAGAIN);
 	assert_ok(fi_av_insert(av, names, 2, indices, 0, &error));
 	assert_int_equal(fi_eq_read(eq, &event, &entry, sizeof(entry), 0), -FI_EAVAIL);
@@ -214,6 +215,32 @@ static void a_vector_grows_with_what_is_in_it(void **state)
 	assert_ok(fi_close(&av->fid));
 }
 
+static int opened_with_sources(void **state)
+{
+	(void)state;
+	pair_open(&(struct wish){.caps = FI_TAGGED | FI_SOURCE});
+	return 0;
+}
+
+static void an_address_is_found_after_its_vector_has_grown(void **state)
+{
+	fi_addr_t source;
+	char word[2];
+
+	(void)state;
+	for (uint32_t i = 0; i < 100; i++) {
+		char name[NAME_BYTES];
+
+		memcpy(name, sides[1].name, sizeof(name));
+		memcpy(name + 12, &i, sizeof(i)); /* the process id */
+		assert_int_equal(fi_av_insert(sides[0].av, name, 1, NULL, 0, NULL), 1);
+	}
+	assert_ok(fi_trecv(sides[0].ep, word, 2, NULL, FI_ADDR_UNSPEC, 1, 0, NULL));
+	assert_ok(fi_tinject(sides[1].ep, "x", 2, sides[1].other, 1));
+	completion_take(&sides[0], NULL, &source);
+	assert_int_equal(source, sides[0].other);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, opened, pair_closed)
 
 int main(void)
@@ -226,6 +253,8 @@ int main(void)
 		TEST(a_vector_says_what_it_is_not),
 		TEST(an_address_that_was_removed_is_nobody),
 		TEST(a_vector_grows_with_what_is_in_it),
+		cmocka_unit_test_setup_teardown(an_address_is_found_after_its_vector_has_grown,
+			opened_with_sources, pair_closed),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
