@@ -438,6 +438,7 @@ static void a_bad_bind_is_refused(void **state)
 	assert_ok(fi_domain(fabric, info, &elsewhere, NULL));
 	assert_ok(fi_endpoint(elsewhere, info, &plain, NULL));
 	assert_int_equal(fi_mr_bind(region, &plain->fid, 0), -FI_EDOMAIN);
+	assert_int_equal(fi_ep_bind(plain, &sides[1].cq->fid, FI_RECV), -FI_EDOMAIN);
 	assert_ok(fi_close(&plain->fid));
 	assert_ok(fi_cntr_open(elsewhere, NULL, &foreign, NULL));
 	assert_int_equal(fi_mr_bind(uncounted, &foreign->fid, FI_REMOTE_WRITE), -FI_EDOMAIN);
@@ -562,6 +563,13 @@ static void a_poll_set_tells_of_it(void **state)
 	assert_int_equal(fi_poll(set, found, 4), 1);
 	assert_ptr_equal(found[0], &region_writes);
 	assert_int_equal(fi_poll(set, found, 4), 0);
+	/* What has come before the program sets the counter is known to it. */
+	assert_ok(fi_write(
+		sides[0].ep, local, 8, NULL, there, at_of(target), fi_mr_key(region), &context));
+	done_take(FI_RMA | FI_WRITE, &context);
+	assert_int_equal(fi_cntr_read(region_writes), 2);
+	assert_ok(fi_cntr_set(region_writes, 0));
+	assert_int_equal(fi_poll(set, found, 4), 0);
 	assert_ok(fi_poll_del(set, &region_writes->fid, 0));
 	assert_ok(fi_poll_del(set, &region_reads->fid, 0));
 	assert_ok(fi_close(&set->fid));
@@ -630,9 +638,33 @@ static void an_endpoint_that_comes_later_counts_in_regions(void **state)
 	assert_ok(fi_close(&late->fid));
 }
 
+/* Nothing else drives the endpoint. */
+static void a_region_s_counter_drives_an_endpoint_that_comes_later(void **state)
+{
+	struct fid_cq *const usual = sides[1].cq;
+	struct fi_cq_attr attr = {0};
+	struct fid_ep *later;
+	struct fid_cq *cq;
+	fi_addr_t to;
+
+	(void)state;
+	assert_ok(fi_cq_open(domain, &attr, &cq, NULL));
+	sides[1].cq = cq;
+	target_open(&later, &to, NULL, NULL);
+	sides[1].cq = usual;
+	assert_ok(fi_write(
+		sides[0].ep, local, 8, NULL, to, at_of(target), fi_mr_key(region), &context));
+	done_take(FI_RMA | FI_WRITE, &context);
+	counted(&(struct expected){.region_writes = 1});
+	assert_ok(fi_close(&later->fid));
+	assert_ok(fi_close(&cq->fid));
+}
+
 static void a_counter_may_go_before_the_endpoints(void **state)
 {
-	struct fid_mr *mr;
+	struct fid_ep *later;
+	struct fid_mr *mr, *other;
+	fi_addr_t to;
 
 	(void)state;
 	for (unsigned i = 0; i < 3; i++) {
@@ -640,13 +672,18 @@ static void a_counter_may_go_before_the_endpoints(void **state)
 
 		assert_ok(fi_mr_reg(domain, target, 8, BOTH, 0, 3, 0, &mr, NULL));
 		assert_ok(fi_mr_bind(mr, &counter->fid, BOTH));
+		assert_ok(fi_mr_reg(domain, target, 8, BOTH, 0, 4, 0, &other, NULL));
+		assert_ok(fi_mr_bind(other, &counter->fid, BOTH));
 		assert_ok(fi_write(sides[0].ep, local, 8, NULL, there, at_of(target), fi_mr_key(mr),
 			&context));
 		done_take(FI_RMA | FI_WRITE, &context);
 		assert_int_equal(fi_cntr_read(counter), 1);
 		mr_close(&mr);
+		mr_close(&other);
 		assert_ok(fi_close(&counter->fid));
 	}
+	target_open(&later, &to, NULL, NULL);
+	assert_ok(fi_close(&later->fid));
 	assert_ok(fi_write(
 		sides[0].ep, local, 8, NULL, there, at_of(target), fi_mr_key(region), &context));
 	done_take(FI_RMA | FI_WRITE, &context);
@@ -717,6 +754,7 @@ int main(void)
 		TEST(what_has_come_is_counted_though_its_region_closes),
 		TEST(what_has_come_is_counted_though_its_endpoint_closes),
 		TEST(an_endpoint_that_comes_later_counts_in_regions),
+		TEST(a_region_s_counter_drives_an_endpoint_that_comes_later),
 		TEST(a_counter_may_go_before_the_endpoints),
 		cmocka_unit_test(it_is_offered_with_what_it_is_of),
 	};

@@ -484,6 +484,9 @@ static void a_queue_has_the_places_of_a_buffer_only_while_it_is_posted(void **st
 	assert_ok(fi_cancel(&sides[1].ep->fid, &second));
 	cancelled(&second);
 	assert_int_equal(places(), before);
+	/* An error that nobody reads goes with its queue. */
+	assert_ok(fi_trecvmsg(
+		sides[1].ep, &(const struct fi_msg_tagged){.addr = FI_ADDR_UNSPEC}, FI_PEEK));
 }
 
 static void an_endpoint_s_receives_may_all_be_for_many(void **state)

@@ -43,8 +43,42 @@ static void a_queue_takes_hints(void **state)
 	attr.format = (enum fi_cq_format)(FI_CQ_FORMAT_TAGGED + 1);
 	assert_int_equal(fi_cq_open(domain, &attr, &cq, NULL), -FI_EINVAL);
 	assert_int_equal(fi_cq_open(domain, NULL, &cq, NULL), -FI_EINVAL);
+	attr = (struct fi_cq_attr){.size = (size_t)INT32_MAX + 1};
+	assert_int_equal(fi_cq_open(domain, &attr, &cq, NULL), -FI_EINVAL);
 	assert_ok(fi_eq_open(fabric, &eq_attr, &eq, NULL));
 	assert_ok(fi_close(&eq->fid));
+}
+
+/* So many, or as many as the endpoint may have under way. */
+static void a_queue_has_as_many_places_as_it_was_asked_for(void **state)
+{
+	const struct fi_msg_tagged search = {.addr = FI_ADDR_UNSPEC};
+	struct fi_cq_attr attr = {.size = 200};
+	struct fi_info *small = fi_dupinfo(info);
+	struct fi_cq_err_entry error = {0};
+	struct fid_cq *cq;
+
+	(void)state;
+	small->tx_attr->size = small->rx_attr->size = 64;
+	assert_ok(fi_cq_open(domain, &attr, &cq, NULL));
+	for (unsigned i = 0; i < 2; i++) {
+		unsigned count = 0;
+		struct fid_ep *ep;
+
+		assert_ok(fi_endpoint(domain, small, &ep, NULL));
+		assert_ok(fi_ep_bind(ep, &sides[0].av->fid, 0));
+		assert_ok(fi_ep_bind(ep, &cq->fid, FI_TRANSMIT | FI_RECV));
+		assert_ok(fi_enable(ep));
+		while (fi_trecvmsg(ep, &search, FI_PEEK) == 0)
+			count++;
+		assert_int_equal(count, 200);
+		while (count-- > 0)
+			assert_int_equal(fi_cq_readerr(cq, &error, 0), 1);
+		assert_ok(fi_close(&ep->fid));
+		small->tx_attr->size = 100;
+	}
+	fi_freeinfo(small);
+	assert_ok(fi_close(&cq->fid));
 }
 
 /* It is not waited for without a way to wait. */
@@ -112,6 +146,8 @@ static void an_event_queue_keeps_what_is_written(void **state)
 	assert_string_equal(
 		fi_eq_strerror(eq, FI_EINVAL, NULL, text, sizeof(text)), fi_strerror(FI_EINVAL));
 	assert_int_equal(text[7], '\0');
+	/* It closes with an event that nobody reads. */
+	assert_int_equal(fi_eq_write(eq, FI_NOTIFY, &entry, sizeof(entry), 0), sizeof(entry));
 	assert_ok(fi_close(&eq->fid));
 	attr.wait_obj = FI_WAIT_NONE;
 	assert_ok(fi_eq_open(fabric, &attr, &eq, NULL));
@@ -236,7 +272,7 @@ static void an_endpoint_is_bound_before_it_is_enabled(void **state)
 	struct fi_cq_attr cq_attr = {.format = FI_CQ_FORMAT_CONTEXT};
 	struct fi_av_attr av_attr = {.type = FI_AV_MAP};
 	struct fi_eq_attr eq_attr = {0};
-	char name[NAME_BYTES], short_name[4];
+	char name[NAME_BYTES], again[NAME_BYTES], short_name[4];
 	size_t length = sizeof(name);
 	struct fid_cq *tx, *rx;
 	struct fid_av *av;
@@ -265,7 +301,10 @@ static void an_endpoint_is_bound_before_it_is_enabled(void **state)
 	assert_int_equal(fi_ep_bind(ep, &rx->fid, FI_TRANSMIT), -FI_EINVAL);
 	assert_ok(fi_ep_bind(ep, &rx->fid, FI_RECV));
 	assert_ok(fi_enable(ep));
+	assert_ok(fi_getname(&ep->fid, name, &length));
 	assert_ok(fi_enable(ep));
+	assert_ok(fi_getname(&ep->fid, again, &length));
+	assert_memory_equal(again, name, NAME_BYTES);
 	assert_int_equal(fi_ep_bind(ep, &rx->fid, FI_RECV), -FI_EOPBADSTATE);
 	length = sizeof(short_name);
 	assert_int_equal(fi_getname(&ep->fid, short_name, &length), -FI_ETOOSMALL);
@@ -687,6 +726,8 @@ static void no_operation_is_missing(void **state)
 /* An endpoint without tagged messages. */
 static void a_kind_that_was_not_asked_for_is_not_there(void **state)
 {
+	uint64_t flags = FI_RECV | FI_MULTI_RECV;
+
 	(void)state;
 	pair_open(&(struct wish){.caps = FI_MSG});
 	NOT_SUPPORTED(fi_tsend(sides[0].ep, NULL, 0, NULL, 0, 0, NULL));
@@ -699,6 +740,7 @@ static void a_kind_that_was_not_asked_for_is_not_there(void **state)
 	NOT_SUPPORTED(fi_atomic(sides[0].ep, NULL, 0, NULL, 0, 0, 0, FI_INT8, FI_SUM, NULL));
 	NOT_SUPPORTED(fi_send(sides[0].ep, NULL, 0, NULL, 0, NULL));
 	NOT_SUPPORTED(fi_recv(sides[0].ep, NULL, 0, NULL, 0, NULL));
+	assert_int_equal(fi_control(&sides[0].ep->fid, FI_SETOPSFLAG, &flags), -FI_EINVAL);
 	pair_close();
 }
 
@@ -783,6 +825,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(a_queue_takes_hints),
+		TEST(a_queue_has_as_many_places_as_it_was_asked_for),
 		TEST(a_queue_that_nobody_waits_for),
 		TEST(completions_outlive_their_endpoint),
 		TEST(an_event_queue_keeps_what_is_written),

@@ -137,6 +137,8 @@ static void inserts_can_be_told_by_events(void **state)
 	assert_int_equal(fi_eq_read(eq, &event, &entry, sizeof(entry), 0), -FI_EAGAIN);
 	assert_ok(fi_av_insert(av, names, 2, indices, 0, &error));
 	assert_int_equal(fi_eq_read(eq, &event, &entry, sizeof(entry), 0), -FI_EAVAIL);
+	assert_int_equal(fi_eq_readerr(eq, &error, FI_PEEK), sizeof(error));
+	error.err = 0;
 	assert_int_equal(fi_eq_readerr(eq, &error, 0), sizeof(error));
 	assert_int_equal(error.err, FI_EINVAL);
 	assert_int_equal(error.data, 1);

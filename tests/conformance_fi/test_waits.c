@@ -400,6 +400,11 @@ static void a_counter_that_is_set_is_readable(void **state)
 	assert_true(readable(descriptor, 0));
 	assert_int_equal(fi_trywait(fabric, fids, 1), -FI_EAGAIN);
 	assert_int_equal(fi_cntr_read(sent), 1);
+	assert_ok(fi_trywait(fabric, fids, 1));
+	assert_ok(fi_cntr_adderr(sent, 1));
+	assert_true(readable(descriptor, 0));
+	assert_int_equal(fi_trywait(fabric, fids, 1), -FI_EAGAIN);
+	assert_int_equal(fi_cntr_readerr(sent), 1);
 }
 
 static void an_event_queue_has_a_descriptor(void **state)
