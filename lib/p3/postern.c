@@ -79,7 +79,7 @@ static const char *const event_names[] = {
 
 static const char *const fail_texts[] = {
 	[PTL_NI_OK] = "no failure",
-	[PTL_NI_UNREACHABLE] = "no process with that id answered in time",
+	[PTL_NI_UNREACHABLE] = "no process with that id answered in time: postern-ping says why",
 	[PTL_NI_PEER_DEAD] = "the process has ended, or fell silent for PTL_PEER_TIMEOUT",
 	[PTL_NI_PEER_RESTARTED] = "the process ended, or another took its place, meanwhile",
 	[PTL_NI_UNDELIVERABLE] = "the target discarded the request",
