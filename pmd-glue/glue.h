@@ -15,6 +15,8 @@
 #include <base/clock.h>
 #include <base/port.h>
 
+struct report;
+
 /* Starts EAL once per process, with arguments that suit the machine, and without output; the
  * calling thread's CPU affinity, signal mask and handlers, locale and standard output are as
  * before. If the program has started EAL itself, that EAL is used. Returns 0, or -1 after an error
@@ -46,39 +48,17 @@ struct port *glue_card_open(const char *name, uint32_t mtu);
  * number + 1. Never the wildcard. */
 uint32_t glue_port_nid(const struct port *port, unsigned interface);
 
-/* The node that a port belongs to, and how often other processes were refused. */
-#define GLUE_REFUSALS 16
-struct glue_node {
-	const char *path; /* of its directory; the port's */
-	unsigned pairs;
-	uint64_t pair_memory; /* bytes of shared memory that all pairs have used */
-	unsigned refusals;
-	struct glue_refusal {
-		const char *reason;
-		uint64_t count;
-	} refused[GLUE_REFUSALS];
-};
-/* Of a node, while nobody polls the port. Returns false if the port is no node's. */
-bool glue_node_describe(struct port *port, struct glue_node *node);
+/* Writes members of an object that is open: of the node that a port belongs to, and how often other
+ * processes were refused. While nobody polls the port. */
+void glue_node_tell(struct port *port, struct report *report);
 /* Other processes of the node. Writes up to `count`, sorted by process id, and returns how many
  * there are; 0 if the port is no node's. While somebody polls the port. */
 struct glue_process {
 	uint32_t pid, uid;
 };
 unsigned glue_node_present(struct port *port, struct glue_process *processes, unsigned count);
-/* The pair with one of them, while nobody polls the port. Returns false if there is none. */
-struct glue_pair {
-	uint32_t process; /* the system's number; 0: it is of another container */
-	bool hot;         /* it is looked at in every turn */
-	int cpu;          /* where the process looked for frames last; -1: not known */
-	uint64_t frames_sent, frames_received, bytes_sent, bytes_received;
-	uint64_t bytes_streamed; /* of those sent: past the caches */
-	uint64_t full;           /* bursts that found too little room */
-	uint64_t dropped;        /* frames that were not sent, because the process took none */
-	uint64_t wakes_sent, wakes_received;
-	uint64_t memory; /* bytes of shared memory that have been used */
-};
-bool glue_node_pair(struct port *port, uint32_t pid, struct glue_pair *pair);
+/* The same as glue_node_tell() of the pair with one of them, and whether there is one. */
+void glue_node_tell_pair(struct port *port, uint32_t pid, struct report *report);
 
 /* A capture of what an open port receives and sends, into a pcapng file; snap: bytes kept of a
  * frame at most, 0 for all. capture_start() opens the file ("-": standard output; %p: process id,

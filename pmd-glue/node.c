@@ -48,6 +48,7 @@
 #include <base/log.h>
 #include <base/pages.h>
 #include <base/remedy.h>
+#include <base/report.h>
 #include <base/settings.h>
 #include <pmd-glue/glue.h>
 #include <pmd-glue/rendezvous.h>
@@ -783,7 +784,7 @@ static struct node *node_of(struct port *port)
 		       : NULL;
 }
 
-bool glue_node_describe(struct port *port, struct glue_node *description)
+void glue_node_tell(struct port *port, struct report *report)
 {
 	static const char *const reasons[] = {
 #define X(constant, name) name,
@@ -791,20 +792,22 @@ bool glue_node_describe(struct port *port, struct glue_node *description)
 #undef X
 	};
 	struct node *node = node_of(port);
+	uint64_t memory = 0; /* shared, that all pairs have used */
 
-	static_assert(REFUSALS < GLUE_REFUSALS, "there is room for all reasons");
-	if (!node)
-		return false;
-	*description =
-		(struct glue_node){.path = rendezvous_path(node->rendezvous), .pairs = node->count};
+	if (!node) {
+		report_nothing(report, "directory");
+		return;
+	}
 	for (unsigned n = 0; n < node->count; n++)
-		description->pair_memory += pair_count(node->peers[n]->pair).memory;
+		memory += pair_count(node->peers[n]->pair).memory;
+	report_text(report, "directory", rendezvous_path(node->rendezvous));
+	report_number(report, "pairs", node->count);
+	report_number(report, "memory", memory);
+	report_object(report, "refused");
 	for (unsigned n = 0; n < REFUSALS; n++)
-		description->refused[n] =
-			(struct glue_refusal){reasons[n], rendezvous_refused(node->rendezvous)[n]};
-	description->refused[REFUSALS] = (struct glue_refusal){"broke_rules", node->broken};
-	description->refusals = REFUSALS + 1;
-	return true;
+		report_number(report, reasons[n], rendezvous_refused(node->rendezvous)[n]);
+	report_number(report, "broke_rules", node->broken);
+	report_close(report);
 }
 
 unsigned glue_node_present(struct port *port, struct glue_process *processes, unsigned count)
@@ -814,30 +817,36 @@ unsigned glue_node_present(struct port *port, struct glue_process *processes, un
 	return node ? rendezvous_present(node->rendezvous, processes, count) : 0;
 }
 
-bool glue_node_pair(struct port *port, uint32_t pid, struct glue_pair *description)
+void glue_node_tell_pair(struct port *port, uint32_t pid, struct report *report)
 {
 	struct node *node = node_of(port);
 	struct node_peer *peer = node ? peer_find(node, pid) : NULL;
 	struct pair_counters counters;
+	bool hot = false; /* it is looked at in every turn */
+	int cpu;
 
+	report_flag(report, "pair", peer);
 	if (!peer)
-		return false;
+		return;
+	for (unsigned n = 0; n < node->hot && !hot; n++)
+		hot = node->peers[n] == peer;
+	/* the system's number; 0: it is of another container */
+	report_number(report, "process", (uint32_t)peer->connection->process);
+	report_flag(report, "hot", hot);
+	cpu = pair_cpu(peer->pair); /* where it looked for frames last */
+	if (cpu >= 0)
+		report_number(report, "cpu", (uint64_t)cpu);
 	counters = pair_count(peer->pair);
-	*description = (struct glue_pair){.process = (uint32_t)peer->connection->process,
-		.cpu = pair_cpu(peer->pair),
-		.frames_sent = counters.sent,
-		.frames_received = counters.received,
-		.bytes_sent = counters.bytes_sent,
-		.bytes_streamed = counters.bytes_streamed,
-		.bytes_received = counters.bytes_received,
-		.full = counters.full,
-		.dropped = peer->dropped,
-		.wakes_sent = peer->connection->wakes_sent,
-		.wakes_received = peer->connection->wakes_received,
-		.memory = counters.memory};
-	for (unsigned n = 0; n < node->hot && !description->hot; n++)
-		description->hot = node->peers[n] == peer;
-	return true;
+	report_number(report, "frames_sent", counters.sent);
+	report_number(report, "frames_received", counters.received);
+	report_number(report, "bytes_sent", counters.bytes_sent);
+	report_number(report, "bytes_received", counters.bytes_received);
+	report_number(report, "bytes_streamed", counters.bytes_streamed);
+	report_number(report, "full", counters.full);
+	report_number(report, "dropped", peer->dropped);
+	report_number(report, "wakes_sent", peer->connection->wakes_sent);
+	report_number(report, "wakes_received", peer->connection->wakes_received);
+	report_number(report, "memory", counters.memory);
 }
 
 /* --- opening --- */

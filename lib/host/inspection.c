@@ -253,51 +253,30 @@ void tell_peers(struct interface *interface, struct page page, struct report *re
 
 /* --- the node --- */
 
-struct node_look {
-	struct glue_node node;
-	bool found; /* the port is a node's */
-	uint32_t count;
-	struct {
-		struct glue_process process;
-		struct glue_pair pair;
-		bool paired;
-	} items[PAGE_ITEMS];
+struct processes_look {
+	const struct glue_process *processes;
+	uint32_t next, end; /* of the page */
+	struct report *report;
 };
 
 static void look_node(struct interface *interface, void *context)
 {
-	struct node_look *look = context;
-
-	look->found = glue_node_describe(interface->port, &look->node);
-	for (uint32_t i = 0; i < look->count; i++)
-		look->items[i].paired = glue_node_pair(
-			interface->port, look->items[i].process.pid, &look->items[i].pair);
+	glue_node_tell(interface->port, context);
 }
 
-static void tell_refusals(const struct glue_node *node, struct report *report)
+static void look_processes(struct interface *interface, void *context)
 {
-	report_object(report, "refused");
-	for (unsigned i = 0; i < node->refusals; i++)
-		report_number(report, node->refused[i].reason, node->refused[i].count);
-	report_close(report);
-}
+	struct processes_look *look = context;
 
-static void tell_pair(const struct glue_pair *pair, struct report *report)
-{
-	report_number(report, "process", pair->process);
-	report_flag(report, "hot", pair->hot);
-	if (pair->cpu >= 0)
-		report_number(report, "cpu", (uint64_t)pair->cpu);
-	report_number(report, "frames_sent", pair->frames_sent);
-	report_number(report, "frames_received", pair->frames_received);
-	report_number(report, "bytes_sent", pair->bytes_sent);
-	report_number(report, "bytes_received", pair->bytes_received);
-	report_number(report, "bytes_streamed", pair->bytes_streamed);
-	report_number(report, "full", pair->full);
-	report_number(report, "dropped", pair->dropped);
-	report_number(report, "wakes_sent", pair->wakes_sent);
-	report_number(report, "wakes_received", pair->wakes_received);
-	report_number(report, "memory", pair->memory);
+	for (uint32_t n = 0; n < LOOK_ITEMS && look->next < look->end; n++) {
+		const struct glue_process *process = &look->processes[look->next++];
+
+		report_object(look->report, NULL);
+		report_number(look->report, "pid", process->pid);
+		report_number(look->report, "uid", process->uid);
+		glue_node_tell_pair(interface->port, process->pid, look->report);
+		report_close(look->report);
+	}
 }
 
 void tell_node(struct interface *interface, struct page page, struct report *report)
@@ -305,33 +284,18 @@ void tell_node(struct interface *interface, struct page page, struct report *rep
 	static struct glue_process present[NODE_PROCESSES]; /* of whoever has the library's lock */
 	uint32_t total = glue_node_present(interface->port, present, NODE_PROCESSES);
 	uint32_t known = total < NODE_PROCESSES ? total : NODE_PROCESSES;
-	struct node_look look = {0};
+	struct processes_look look = {present, page.first, known, report};
 
-	for (uint32_t i = page.first; i < known && look.count < page_count(page); i++)
-		look.items[look.count++].process = present[i];
-	interface_look(interface, look_node, &look);
+	if (page.first < known && known - page.first > page_count(page))
+		look.end = page.first + page_count(page);
 	report_number(report, "nid", interface->self.nid);
 	report_number(report, "pid", interface->self.pid);
 	report_number(report, "uid", interface->uid);
-	if (look.found) {
-		report_text(report, "directory", look.node.path);
-		report_number(report, "pairs", look.node.pairs);
-		report_number(report, "memory", look.node.pair_memory);
-		tell_refusals(&look.node, report);
-	} else {
-		report_nothing(report, "directory");
-	}
+	interface_look(interface, look_node, report);
 	list_open(report, total, page);
-	for (uint32_t i = 0; i < look.count; i++) {
-		report_object(report, NULL);
-		report_number(report, "pid", look.items[i].process.pid);
-		report_number(report, "uid", look.items[i].process.uid);
-		report_flag(report, "pair", look.items[i].paired);
-		if (look.items[i].paired)
-			tell_pair(&look.items[i].pair, report);
-		report_close(report);
-	}
-	list_close(report, page.first + look.count < known ? page.first + look.count : UINT32_MAX);
+	while (look.next < look.end)
+		interface_look(interface, look_processes, &look);
+	list_close(report, look.end < known ? look.end : UINT32_MAX);
 }
 
 /* --- counters and settings --- */

@@ -862,11 +862,10 @@ void glue_thread_enter(void)
 }
 
 /* The simulated network is no node of a machine. */
-bool glue_node_describe(struct port *port, struct glue_node *description)
+void glue_node_tell(struct port *port, struct report *report)
 {
 	(void)port;
-	(void)description;
-	return false;
+	(void)report;
 }
 
 unsigned glue_node_present(struct port *port, struct glue_process *processes, unsigned count)
@@ -877,12 +876,11 @@ unsigned glue_node_present(struct port *port, struct glue_process *processes, un
 	return 0;
 }
 
-bool glue_node_pair(struct port *port, uint32_t pid, struct glue_pair *description)
+void glue_node_tell_pair(struct port *port, uint32_t pid, struct report *report)
 {
 	(void)port;
 	(void)pid;
-	(void)description;
-	return false;
+	(void)report;
 }
 
 unsigned glue_devices(struct glue_device *devices, unsigned count)

@@ -6,6 +6,7 @@
 #include <sched.h>
 #include <unistd.h>
 
+#include <base/report.h>
 #include <pmd-glue/kinds.h>
 #include <pmd-glue/pair.h>
 #include <pmd-glue/directory.h>
@@ -205,11 +206,43 @@ static void node_close__loses_nothing_that_was_sent(void **state)
 	port_close(two);
 }
 
+/* What a node tells of its pair with a process; 0: of itself. */
+static const char *told(struct port *port, uint32_t pid)
+{
+	static char text[1024];
+	struct report_json json;
+
+	report_json_init(&json, text, sizeof(text));
+	report_object(&json.report, NULL);
+	if (pid == 0)
+		glue_node_tell(port, &json.report);
+	else
+		glue_node_tell_pair(port, pid, &json.report);
+	report_close(&json.report);
+	assert_in_range(report_json_end(&json), 1, sizeof(text) - 1);
+	return text;
+}
+
+static bool is_told(struct port *port, uint32_t pid, const char *member)
+{
+	return strstr(told(port, pid), member);
+}
+
+static uint64_t number_told(struct port *port, uint32_t pid, const char *what)
+{
+	char member[32];
+	const char *found;
+
+	snprintf(member, sizeof(member), "\"%s\": ", what);
+	found = strstr(told(port, pid), member);
+	assert_non_null(found);
+	return strtoull(found + strlen(member), NULL, 10);
+}
+
 static void node_transmit__leaves_a_deaf_process_behind(void **state)
 {
 	struct port *one = open_as(1), *deaf = open_as(2), *two = open_as(3);
 	uint64_t end = glue_now(NULL) + TIMEOUT;
-	struct glue_pair pair;
 
 	(void)state;
 	while (port_count(one).missed == 0) {
@@ -223,9 +256,8 @@ static void node_transmit__leaves_a_deaf_process_behind(void **state)
 	for (unsigned n = 0; n < PAIR_SLOTS; n++)
 		expect(deaf, 64, 1);
 	assert_true(is_silent(deaf));
-	assert_true(glue_node_pair(one, 2, &pair));
-	assert_true(pair.dropped > PAIR_SLOTS);
-	assert_int_equal(pair.dropped, port_count(one).missed);
+	assert_true(number_told(one, 2, "dropped") > PAIR_SLOTS);
+	assert_int_equal(number_told(one, 2, "dropped"), port_count(one).missed);
 	port_send(one, frame_make(one, deaf->address, 64, 4));
 	expect(deaf, 64, 4);
 	port_close(one);
@@ -298,7 +330,6 @@ static void port_shares_cpu__with_one_of_a_crowd(void **state)
 {
 	enum { CROWD = 16 };
 	struct port *ports[CROWD];
-	struct glue_pair pair;
 	cpu_set_t before, one;
 	size_t cpus[2];
 	unsigned count = 0;
@@ -329,8 +360,7 @@ static void port_shares_cpu__with_one_of_a_crowd(void **state)
 		for (unsigned n = 1; n < CROWD; n++)
 			expect(ports[0], 64, 1);
 		assert_int_equal(ports[0]->operations->shares_cpu(ports[0]), with);
-		assert_true(glue_node_pair(ports[0], CROWD, &pair));
-		assert_int_equal(pair.cpu, cpus[with == 0]);
+		assert_int_equal(number_told(ports[0], CROWD, "cpu"), cpus[with == 0]);
 	}
 	assert_int_equal(sched_setaffinity(0, sizeof(before), &before), 0);
 	for (unsigned n = 0; n < CROWD; n++)
@@ -355,7 +385,6 @@ static void glue_node_present__lists_the_living(void **state)
 {
 	struct port *one = open_as(1), *nine = open_as(9), *ten = open_as(10);
 	struct glue_process found[3];
-	struct glue_node node;
 	struct port *loop = glue_port_open(0, "loop:x", 0, 1);
 
 	(void)state;
@@ -368,55 +397,50 @@ static void glue_node_present__lists_the_living(void **state)
 	port_close(ten);
 	assert_int_equal(glue_node_present(nine, found, 3), 1);
 	assert_int_equal(found[0].pid, 1);
-	assert_true(glue_node_describe(one, &node));
-	assert_non_null(strstr(node.path, name));
-	assert_int_equal(node.pairs, 0);
-	assert_false(glue_node_describe(loop, &node));
+	assert_true(is_told(one, 0, name));
+	assert_int_equal(number_told(one, 0, "pairs"), 0);
+	assert_true(is_told(loop, 0, "\"directory\": null"));
 	assert_int_equal(glue_node_present(loop, found, 3), 0);
-	assert_false(glue_node_pair(loop, 1, &(struct glue_pair){0}));
+	assert_true(is_told(loop, 1, "\"pair\": false"));
 	port_close(loop);
 	port_close(one);
 	port_close(nine);
 }
 
-static void glue_node_pair__tells_what_has_passed(void **state)
+static void glue_node_tell_pair__says_what_has_passed(void **state)
 {
 	struct port *one = open_as(1), *two = open_as(2), *outer;
-	struct glue_pair pair;
-	struct glue_node node;
 	uint64_t used;
 
 	(void)state;
-	assert_false(glue_node_pair(one, 2, &pair));
+	assert_true(is_told(one, 2, "\"pair\": false"));
 	for (uint8_t n = 0; n < 3; n++) {
 		port_send(one, frame_make(one, two->address, 100, n));
 		expect(two, 100, n);
 	}
 	port_send(two, frame_make(two, one->address, 3000, 9));
 	expect(one, 3000, 9);
-	assert_true(glue_node_pair(one, 2, &pair));
-	assert_int_equal(pair.process, getpid());
-	assert_int_equal(pair.frames_sent, 3);
-	assert_int_equal(pair.bytes_sent, 300);
-	assert_int_equal(pair.frames_received, 1);
-	assert_int_equal(pair.bytes_received, 3000);
-	assert_int_equal(pair.full + pair.dropped, 0);
-	assert_true(pair.hot);
-	used = pair.memory;
+	assert_int_equal(number_told(one, 2, "process"), getpid());
+	assert_int_equal(number_told(one, 2, "frames_sent"), 3);
+	assert_int_equal(number_told(one, 2, "bytes_sent"), 300);
+	assert_int_equal(number_told(one, 2, "frames_received"), 1);
+	assert_int_equal(number_told(one, 2, "bytes_received"), 3000);
+	assert_int_equal(number_told(one, 2, "full") + number_told(one, 2, "dropped"), 0);
+	assert_true(is_told(one, 2, "\"hot\": true"));
+	used = number_told(one, 2, "memory");
 	assert_true(used >= pair_bytes_touched() + 3000 && used < pair_bytes());
-	assert_true(glue_node_describe(one, &node));
-	assert_int_equal(node.pairs, 1);
-	assert_int_equal(node.pair_memory, used);
+	assert_int_equal(number_told(one, 0, "pairs"), 1);
+	assert_int_equal(number_told(one, 0, "memory"), used);
 	/* A pair that carries nothing for some turns becomes cold. */
-	for (uint64_t end = glue_now(NULL) + TIMEOUT; pair.hot && glue_now(NULL) < end;) {
+	for (uint64_t end = glue_now(NULL) + TIMEOUT; is_told(one, 2, "\"hot\": true");) {
 		assert_true(is_silent(one) && is_silent(two));
-		assert_true(glue_node_pair(one, 2, &pair));
+		assert_true(glue_now(NULL) < end);
 	}
-	assert_false(pair.hot);
 	/* Through faults that are injected. */
 	fixture_set("PTL_FAULT", "drop=0");
 	outer = fault_open(one, 0, "drop=0");
-	assert_true(glue_node_pair(outer, 2, &pair) && glue_node_describe(outer, &node));
+	assert_true(is_told(outer, 2, "\"pair\": true"));
+	assert_int_equal(number_told(outer, 0, "pairs"), 1);
 	assert_int_equal(glue_node_present(outer, NULL, 0), 1);
 	fixture_set("PTL_FAULT", NULL);
 	port_close(outer);
@@ -424,11 +448,10 @@ static void glue_node_pair__tells_what_has_passed(void **state)
 }
 
 /* A process that breaks the rules of a pair ends the pair, and is counted. */
-static void glue_node_describe__counts_refusals(void **state)
+static void glue_node_tell__counts_refusals(void **state)
 {
 	struct port *one = open_as(1), *two = open_as(2);
 	uint64_t end = glue_now(NULL) + TIMEOUT;
-	struct glue_node node;
 	struct rte_mbuf *frame;
 	FILE *maps;
 	char line[256];
@@ -451,10 +474,8 @@ static void glue_node_describe__counts_refusals(void **state)
 	do {
 		while (port_receive(two, &frame, 1) != 0)
 			rte_pktmbuf_free(frame);
-		assert_true(glue_node_describe(two, &node));
 		assert_true(glue_now(NULL) < end);
-	} while (node.refused[node.refusals - 1].count == 0);
-	assert_string_equal(node.refused[node.refusals - 1].reason, "broke_rules");
+	} while (number_told(two, 0, "broke_rules") == 0);
 	port_close(one);
 	port_close(two);
 }
@@ -489,8 +510,8 @@ int main(void)
 		cmocka_unit_test(port_shares_cpu__with_one_of_a_crowd),
 		cmocka_unit_test(port_absent__of_a_node_is_who_is_not_in_it),
 		cmocka_unit_test(glue_node_present__lists_the_living),
-		cmocka_unit_test(glue_node_pair__tells_what_has_passed),
-		cmocka_unit_test(glue_node_describe__counts_refusals),
+		cmocka_unit_test(glue_node_tell_pair__says_what_has_passed),
+		cmocka_unit_test(glue_node_tell__counts_refusals),
 	};
 
 	return cmocka_run_group_tests(tests, start, end);
