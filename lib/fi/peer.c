@@ -40,11 +40,10 @@
 #include <base/settings.h>
 #include <host/member.h>
 
-#define AGAIN   (5 * MILLISECOND)   /* before a peer that is not ready is asked again */
-#define REPEAT  SECOND              /* P4: at first */
-#define SELDOM  (16 * SECOND)       /* at last */
-#define ALIVE   (500 * MILLISECOND) /* between signs of life that are asked for */
-#define LOOKS   16                  /* calls, for one look at the clock */
+#define AGAIN   (5 * MILLISECOND) /* before a peer that is not ready is asked again */
+#define REPEAT  SECOND            /* P4: at first */
+#define SELDOM  (16 * SECOND)     /* at last */
+#define LOOKS   16                /* calls, for one look at the clock */
 #define YIELDS  4 /* peers that are lost at most for one number: it may be in use for a while */
 #define NO_PEER UINT32_MAX
 
@@ -511,21 +510,6 @@ static __attribute__((noinline)) void asking_progress(struct endpoint *endpoint)
 	}
 }
 
-/* A peer that has kept a message, and is gone, says nothing of its own. */
-static __attribute__((noinline)) void peers_ask(struct endpoint *endpoint)
-{
-	uint64_t now;
-
-	if (messages_pending(endpoint->messages) == 0 ||
-		(now = library_now()) - endpoint->asked < ALIVE)
-		return;
-	endpoint->asked = now;
-	for (uint32_t i = 1; i < endpoint->peer_count; i++)
-		if (endpoint->peers[i].state == PEER_OPEN &&
-			messages_is_owed(endpoint->messages, i))
-			messages_ask(endpoint->messages, i);
-}
-
 static void kept_greeting_take(void *owner, const struct kept_greeting *kept)
 {
 	const uint64_t kind = kept->words[0] >> KIND_AT;
@@ -557,7 +541,7 @@ void peers_progress(struct endpoint *endpoint)
 	if (endpoint->ending != 0)
 		ending_progress(endpoint);
 	if (endpoint->looks++ % LOOKS == 0)
-		peers_ask(endpoint);
+		messages_review(endpoint->messages);
 }
 
 /* --- opening and closing */

@@ -355,7 +355,6 @@ struct endpoint {
 	bool joined;             /* a peer has come to know this endpoint */
 	struct greetings greetings;
 	uint64_t tokens;
-	uint64_t asked; /* when peers were asked for a sign of life, ns */
 	uint32_t looks;
 	/* message.c */
 	struct operation *free, *made;

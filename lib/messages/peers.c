@@ -6,7 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <base/clock.h>
 #include <wire/message.h>
+
+#define ALIVE (500 * MILLISECOND) /* between signs of life that are asked for */
 
 /* --- names of peers */
 
@@ -203,6 +206,18 @@ bool messages_is_owed(const struct messages *messages, uint32_t index)
 		if (chunk->free != UINT64_MAX)
 			return true;
 	return peer->blocked || !list_empty(&peer->begun);
+}
+
+void messages_review(struct messages *messages)
+{
+	uint64_t now;
+
+	if (messages_pending(messages) == 0 || (now = library_now()) - messages->reviewed < ALIVE)
+		return;
+	messages->reviewed = now;
+	for (uint32_t i = 0; i < messages->known; i++)
+		if (i != messages->options.self && messages_is_owed(messages, i))
+			messages_ask(messages, i);
 }
 
 uint64_t messages_flying(const struct messages *messages)

@@ -194,6 +194,7 @@ struct messages {
 	struct process *map;   /* of peers that come, then their names; the poll core reads both */
 	uint32_t known;        /* of them */
 	struct link retired;   /* peers whose numbers are free, for the longest time first */
+	uint64_t reviewed;     /* when peers were asked for a sign of life last, ns */
 	struct tell user_word; /* words of the user's */
 	struct peer peers[];
 };

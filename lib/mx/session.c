@@ -42,11 +42,10 @@
 #define REPEAT          SECOND            /* before a peer that has not answered is asked again */
 #define READY           SECOND            /* at most, until it is */
 #define CONNECT_TIMEOUT (60 * SECOND)
-#define ALIVE           (500 * MILLISECOND) /* between signs of life that are asked for */
-#define LOOKS           16                  /* of threads that do not block, for one at the clock */
-#define RECLAIMS        16                  /* sessions that are tried, for one that is needed */
-#define REVIEWS         4                   /* sessions that are asked, for one that begins */
-#define REVIEWED        16                  /* of as many that are looked at */
+#define LOOKS           16 /* of threads that do not block, for one at the clock */
+#define RECLAIMS        16 /* sessions that are tried, for one that is needed */
+#define REVIEWS         4  /* sessions that are asked, for one that begins */
+#define REVIEWED        16 /* of as many that are looked at */
 
 /* The first word of a greeting: kind, code of an answer, filter of an ASK. */
 #define GREETING_KIND_AT 56
@@ -622,22 +621,7 @@ static __attribute__((noinline)) void connects_progress(struct mx_endpoint *endp
 	}
 }
 
-/* A peer that has kept a message, and is gone, says nothing of its own. The clock is read by a
- * thread that blocks, and now and then by others. */
-static __attribute__((noinline)) void peers_ask(struct mx_endpoint *endpoint)
-{
-	uint64_t now;
-
-	if (messages_pending(endpoint->messages) == 0 ||
-		(now = endpoint_now()) - endpoint->asked < ALIVE)
-		return;
-	endpoint->asked = now;
-	for (uint32_t i = 1; i < endpoint->session_count; i++)
-		if (endpoint->sessions[i].state == SESSION_OPEN &&
-			messages_is_owed(endpoint->messages, i))
-			messages_ask(endpoint->messages, i);
-}
-
+/* The clock is read for messages_review() by a thread that blocks, and now and then by others. */
 void sessions_progress(struct mx_endpoint *endpoint)
 {
 	if (!list_empty(&endpoint->greetings.waiting))
@@ -646,7 +630,7 @@ void sessions_progress(struct mx_endpoint *endpoint)
 		connects_progress(endpoint);
 	if (endpoint->looks-- == 0) {
 		endpoint->looks = LOOKS - 1;
-		peers_ask(endpoint);
+		messages_review(endpoint->messages);
 	}
 }
 
@@ -808,7 +792,7 @@ bool sessions_open(struct mx_endpoint *endpoint)
 
 	endpoint->contact_count = endpoint->session_count = 0;
 	endpoint->reviewed = endpoint->looks = 0;
-	endpoint->asked = endpoint->sessions_begun = 0;
+	endpoint->sessions_begun = 0;
 	/* An answer to an earlier life of this id, which a peer gives late, names none of these. */
 	endpoint->tokens = (uint64_t)endpoint->number << 32;
 	list_init(&endpoint->lost);

@@ -155,11 +155,10 @@ struct mx_endpoint {
 	uint32_t probers; /* of them, in mx_probe() */
 	bool crowded;     /* there were several at a time, and have not all left */
 	uint32_t wakeups; /* ever */
-	uint32_t looks;   /* until the next peers_ask() */
+	uint32_t looks;   /* until the next messages_review() */
 	bool wake;        /* threads that block have a reason to look: a request has ended */
 	bool closing;
-	bool taken;     /* the slot is an endpoint's; under the lock of opening and closing */
-	uint64_t asked; /* when peers were asked for a sign of life last, ns */
+	bool taken; /* the slot is an endpoint's; under the lock of opening and closing */
 	/* handler.c */
 	mx_unexp_handler_t unexpected; /* NULL: there is none */
 	void *unexpected_context;
