@@ -801,6 +801,19 @@ static void a_user_s_identifier_is_told_as_source(void **state)
 	completion_take(&sides[1], &entry, &source);
 }
 
+static void an_earlier_life_of_an_endpoint_is_not_there(void **state)
+{
+	char earlier[NAME_BYTES];
+	fi_addr_t to;
+
+	(void)state;
+	memcpy(earlier, sides[1].name, sizeof(earlier));
+	earlier[16]++;
+	assert_int_equal(fi_av_insert(sides[0].av, earlier, 1, &to, 0, NULL), 1);
+	assert_ok(fi_tsend(sides[0].ep, "x", 1, NULL, to, 1, &first));
+	failed_take(FI_EHOSTUNREACH, FI_TAGGED | FI_SEND, &first);
+}
+
 static void a_stranger_s_address_is_told_and_can_be_inserted(void **state)
 {
 	fi_addr_t index, source;
@@ -902,6 +915,7 @@ int main(void)
 		TEST(an_endpoint_sends_to_itself, opened),
 		TEST(a_source_is_told_and_asked_for, opened_source),
 		TEST(a_user_s_identifier_is_told_as_source, opened_source),
+		TEST(an_earlier_life_of_an_endpoint_is_not_there, opened),
 		TEST(a_stranger_s_address_is_told_and_can_be_inserted, opened_strangers),
 		TEST(many_messages_of_both_directions, opened_small),
 	};

@@ -6,6 +6,8 @@
 
 #include <time.h>
 
+#include "../nap.h"
+
 #define HANG    60 /* s */
 #define PEERS   "4"
 #define CLIENTS 12
@@ -208,18 +210,33 @@ static void a_host_has_a_share_of_the_table(void **state)
 	static const char *const names[2] = {"udp:127.0.0.2", "udp:127.0.0.3"};
 	struct fid_domain *hosts[2] = {NULL, NULL};
 	struct fi_info *offers[2];
-	struct side guests[GUESTS], honest;
+	struct side guests[GUESTS], own[SHARE], honest;
 
 	(void)state;
 	for (unsigned i = 0; i < 2; i++)
 		offers[i] = host_load(names[i]);
-	for (unsigned i = 0; i < GUESTS; i++) {
+	for (unsigned i = 0; i < SHARE; i++) {
 		guest_open(&guests[i], &hosts[0], offers[0]);
-		if (i < SHARE)
-			assert_int_equal(word_end(&guests[i], 10 + i), 1);
-		else
-			word_send(&guests[i], 10 + i);
+		assert_int_equal(word_end(&guests[i], 10 + i), 1);
 	}
+	/* Strangers of the own host use the rest of the table. No guest takes the place of one. */
+	for (unsigned i = 0; i < SHARE; i++) {
+		client_open(&own[i]);
+		word_send(&own[i], 30);
+		word_take(&own[i], 30);
+	}
+	for (unsigned i = SHARE; i < GUESTS; i++) {
+		guest_open(&guests[i], &hosts[0], offers[0]);
+		word_send(&guests[i], 10 + i);
+		for (unsigned n = 0; n < 10; n++) {
+			nap();
+			(void)fi_cq_read(guests[i].cq, NULL, 0);
+			(void)fi_cq_read(sides[0].cq, NULL, 0);
+		}
+	}
+	for (unsigned i = 0; i < SHARE; i++)
+		assert_int_equal(word_end(&own[i], 31 + i), 1);
+	word_take(&own[0], 31);
 	guest_open(&honest, &hosts[1], offers[1]);
 	word_send(&honest, 2);
 	word_take(&honest, 2);
@@ -228,6 +245,8 @@ static void a_host_has_a_share_of_the_table(void **state)
 		word_take(&guests[i], 10 + i);
 	for (unsigned i = 0; i < GUESTS; i++)
 		side_close(&guests[i]);
+	for (unsigned i = 0; i < SHARE; i++)
+		side_close(&own[i]);
 	side_close(&honest);
 	for (unsigned i = 0; i < 2; i++) {
 		assert_ok(fi_close(&hosts[i]->fid));

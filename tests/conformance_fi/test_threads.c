@@ -489,6 +489,41 @@ static void what_a_thread_waits_for_does_not_close(void **state)
 	pair_close();
 }
 
+/* Only the thread drives the endpoint. */
+static void a_thread_hears_of_an_endpoint_that_comes_while_it_waits(void **state)
+{
+	struct fi_cq_attr attr = {.wait_obj = FI_WAIT_UNSPEC};
+	struct waiter waiter = {0};
+	char name[NAME_BYTES], in[2];
+	size_t length = sizeof(name);
+	const time_t end = time(NULL) + HANG;
+	struct fid_ep *later;
+	pthread_t thread;
+	fi_addr_t to;
+
+	(void)state;
+	pair_open(&(struct wish){0});
+	assert_ok(fi_cq_open(domain, &attr, (struct fid_cq **)&waiter.fid, NULL));
+	assert_ok(pthread_create(&thread, NULL, awaits, &waiter));
+	waiter_await(&waiter);
+	assert_ok(fi_endpoint(domain, info, &later, NULL));
+	assert_ok(fi_ep_bind(later, &sides[1].av->fid, 0));
+	assert_ok(fi_ep_bind(later, waiter.fid, FI_TRANSMIT | FI_RECV));
+	assert_ok(fi_enable(later));
+	assert_ok(fi_getname(&later->fid, name, &length));
+	assert_int_equal(fi_av_insert(sides[0].av, name, 1, &to, 0, NULL), 1);
+	assert_ok(fi_trecv(later, in, 2, NULL, FI_ADDR_UNSPEC, 1, 0, NULL));
+	assert_ok(fi_tinject(sides[0].ep, "x", 2, to, 1));
+	while (pthread_tryjoin_np(thread, NULL) != 0) {
+		(void)fi_cq_read(sides[0].cq, NULL, 0);
+		assert_true(time(NULL) < end);
+	}
+	assert_string_equal(in, "x");
+	assert_ok(fi_close(&later->fid));
+	assert_ok(fi_close(waiter.fid));
+	pair_close();
+}
+
 /* --- all at once */
 
 static void each_operation_ends_once(void **state)
@@ -526,6 +561,7 @@ int main(void)
 		cmocka_unit_test(an_endpoint_is_enabled_once_by_two_threads),
 		cmocka_unit_test(a_child_closes_what_other_threads_use),
 		cmocka_unit_test(what_a_thread_waits_for_does_not_close),
+		cmocka_unit_test(a_thread_hears_of_an_endpoint_that_comes_while_it_waits),
 		cmocka_unit_test(each_operation_ends_once),
 	};
 

@@ -305,6 +305,15 @@ static void kept_take__hands_out_each_message_once(void **state)
 	both_end();
 }
 
+static void kept_table_init__fails_without_memory(void **state)
+{
+	(void)state;
+	memory_failures = 100;
+	assert_false(kept_table_init(&table, 2, secret));
+	memory_failures = 0;
+	kept_table_free(&table);
+}
+
 /* Lists stay as they are, and memory that runs out changes nothing. */
 static void kept_table_grow__keeps_lists(void **state)
 {
@@ -446,6 +455,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(kept_take__hands_out_each_message_once),
+		cmocka_unit_test(kept_table_init__fails_without_memory),
 		cmocka_unit_test(kept_table_grow__keeps_lists),
 		cmocka_unit_test(kept_first__walks_a_long_list_once_for_a_mask),
 		cmocka_unit_test(kept_first__makes_no_view_for_the_oldest_message),
