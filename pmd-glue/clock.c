@@ -17,13 +17,13 @@
  */
 #include <stdatomic.h>
 #include <stdbool.h>
-#include <time.h>
 
 #include <rte_cycles.h>
 
-#include <base/clock.h>
 #include <pmd-glue/clock.h>
 #include <pmd-glue/glue.h>
+
+#include <base/timespec.h>
 
 #define SCALE_SHIFT  32
 #define LEARN_TIME   (100 * MILLISECOND)
@@ -48,20 +48,13 @@ static struct reading clock_start; /* this and what follows: before CLOCK_TICKS 
 static uint64_t clock_scale;       /* nanoseconds per tick << SCALE_SHIFT */
 static atomic_int clock_state;
 
-static uint64_t clock_kernel(void)
-{
-	struct timespec time;
-	clock_gettime(CLOCK_MONOTONIC, &time);
-	return (uint64_t)time.tv_sec * SECOND + (uint64_t)time.tv_nsec;
-}
-
 /* Reads both clocks. Returns false if the thread was disturbed each time. */
 static bool clock_read(struct reading *reading)
 {
 	for (unsigned n = 0; n < READINGS; n++) {
-		uint64_t before = clock_kernel();
+		uint64_t before = time_monotonic();
 		reading->ticks = rte_rdtsc();
-		reading->time = clock_kernel();
+		reading->time = time_monotonic();
 		if (reading->time - before <= READING_SURE)
 			return true;
 	}
@@ -111,14 +104,14 @@ static uint64_t clock_learn(void)
 	int state = CLOCK_LEARNS;
 	/* Acquire: pairs with the release in clock_begin(). */
 	if (atomic_load_explicit(&clock_state, memory_order_acquire) == CLOCK_LEARNS &&
-		clock_kernel() - clock_begun.time >= LEARN_TIME &&
+		time_monotonic() - clock_begun.time >= LEARN_TIME &&
 		atomic_compare_exchange_strong_explicit(&clock_state, &state, CLOCK_SETTLES,
 			memory_order_acquire, memory_order_relaxed))
 		/* Release: pairs with the acquire in glue_now(); without it a thread might use a
 		 * start of 0. */
 		atomic_store_explicit(&clock_state, clock_settle() ? CLOCK_TICKS : CLOCK_LEARNS,
 			memory_order_release);
-	return clock_kernel();
+	return time_monotonic();
 }
 
 uint64_t glue_now(void *context)

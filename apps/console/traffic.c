@@ -10,10 +10,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include <postern.h>
 #include <base/list.h>
+#include <base/timespec.h>
 
 #include "../parse.h"
 #include "console.h"
@@ -82,17 +82,9 @@ struct traffic {
 static struct link all = LIST_INITIAL(all);
 static unsigned last_number;
 
-static uint64_t now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * SECOND + (uint64_t)now.tv_nsec;
-}
-
 static void sleep_until(uint64_t when)
 {
-	struct timespec until = {(time_t)(when / SECOND), (long)(when % SECOND)};
+	const struct timespec until = timespec_of(when);
 
 	clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL);
 }
@@ -111,13 +103,14 @@ static bool is_over(const struct traffic *traffic, uint64_t begun)
 	const struct options *options = &traffic->options;
 
 	return atomic_load(&traffic->stop) || (options->count != 0 && begun >= options->count) ||
-	       (options->time != 0 && now_ns() - traffic->started >= options->time);
+	       (options->time != 0 && time_monotonic() - traffic->started >= options->time);
 }
 
 /* Waits until the time, or until somebody stops it. */
 static void pause_until(const struct traffic *traffic, uint64_t when)
 {
-	for (uint64_t now = now_ns(); now < when && !atomic_load(&traffic->stop); now = now_ns())
+	for (uint64_t now = time_monotonic(); now < when && !atomic_load(&traffic->stop);
+		now = time_monotonic())
 		sleep_until(when - now > LOOK_INTERVAL ? now + LOOK_INTERVAL : when);
 }
 
@@ -133,7 +126,7 @@ static void ping_count(struct traffic *traffic, uint64_t round_trip)
 
 static void ping_run(struct traffic *traffic)
 {
-	uint64_t due = now_ns();
+	uint64_t due = time_monotonic();
 	struct postern_ping ping;
 
 	for (uint64_t n = 0; !is_over(traffic, n); n++) {
@@ -263,7 +256,7 @@ static void sink_run(struct traffic *traffic)
 		if (code == PTL_EQ_EMPTY) {
 			if (stop)
 				return;
-			sleep_until(now_ns() + SECOND / 1000);
+			sleep_until(time_monotonic() + SECOND / 1000);
 			continue;
 		}
 		if (code == PTL_EQ_DROPPED) {
@@ -296,7 +289,7 @@ static void traffic_close(struct traffic *traffic)
 {
 	if (traffic->descriptor != PTL_INVALID_HANDLE)
 		while (PtlMDUnlink(traffic->descriptor) == PTL_MD_INUSE)
-			sleep_until(now_ns() + SECOND / 1000);
+			sleep_until(time_monotonic() + SECOND / 1000);
 	if (traffic->entry != PTL_INVALID_HANDLE)
 		PtlMEUnlink(traffic->entry);
 	if (traffic->queue != PTL_INVALID_HANDLE)
@@ -314,7 +307,7 @@ static void *traffic_run(void *context)
 		sink_run(traffic);
 	else
 		send_run(traffic);
-	atomic_store(&traffic->finished, now_ns());
+	atomic_store(&traffic->finished, time_monotonic());
 	traffic_close(traffic);
 	atomic_store(&traffic->ended, true);
 	return NULL;
@@ -407,7 +400,7 @@ static void traffic_begin(const struct traffic *wanted)
 	traffic->queue = PTL_INVALID_HANDLE;
 	traffic->descriptor = PTL_INVALID_HANDLE;
 	traffic->entry = PTL_INVALID_HANDLE;
-	traffic->started = now_ns();
+	traffic->started = time_monotonic();
 	if (!traffic_open(traffic)) {
 		console_fail("%s cannot be started: %s", kind_names[traffic->kind], traffic->error);
 		traffic_close(traffic);
@@ -458,7 +451,8 @@ static double traffic_seconds(const struct traffic *traffic)
 {
 	uint64_t finished = atomic_load(&traffic->finished);
 
-	return (double)((finished != 0 ? finished : now_ns()) - traffic->started) / (double)SECOND;
+	return (double)((finished != 0 ? finished : time_monotonic()) - traffic->started) /
+	       (double)SECOND;
 }
 
 static json_t *traffic_json(const struct traffic *traffic)
@@ -520,16 +514,16 @@ static void traffic_tell(const struct traffic *traffic)
  * those to a process that does not exist fail after PTL_PEER_TIMEOUT at the latest. */
 static bool traffic_await(const struct traffic *traffic)
 {
-	uint64_t messages = atomic_load(&traffic->messages), since = now_ns();
+	uint64_t messages = atomic_load(&traffic->messages), since = time_monotonic();
 
 	while (!atomic_load(&traffic->ended)) {
 		if (atomic_load(&traffic->messages) != messages) {
 			messages = atomic_load(&traffic->messages);
-			since = now_ns();
+			since = time_monotonic();
 		}
-		if (now_ns() - since >= STOP_TIMEOUT || console_interrupted())
+		if (time_monotonic() - since >= STOP_TIMEOUT || console_interrupted())
 			return false;
-		sleep_until(now_ns() + SECOND / 1000);
+		sleep_until(time_monotonic() + SECOND / 1000);
 	}
 	return true;
 }
@@ -591,7 +585,7 @@ static bool traffic_ends(const struct traffic *traffic)
 
 void traffic_wait(const char *which, uint64_t timeout)
 {
-	uint64_t started = now_ns();
+	uint64_t started = time_monotonic();
 
 	if (!traffic_known(which))
 		return;
@@ -606,7 +600,7 @@ void traffic_wait(const char *which, uint64_t timeout)
 			continue;
 		}
 		while (!atomic_load(&traffic->ended)) {
-			if (timeout != 0 && now_ns() - started >= timeout) {
+			if (timeout != 0 && time_monotonic() - started >= timeout) {
 				console_fail("%s %u still runs", kind_names[traffic->kind],
 					traffic->number);
 				return;

@@ -6,9 +6,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include <postern.h>
+
+#include <base/timespec.h>
 
 #include "../json.h"
 #include "../output.h"
@@ -53,19 +54,10 @@ static void interrupt(int number)
 	interrupted = 1;
 }
 
-static uint64_t now(void)
-{
-	struct timespec time;
-
-	clock_gettime(CLOCK_MONOTONIC, &time);
-	return (uint64_t)time.tv_sec * SECOND + (uint64_t)time.tv_nsec;
-}
-
 /* Until then, or a signal. */
 static void sleep_until(uint64_t at)
 {
-	const struct timespec time = {
-		.tv_sec = (time_t)(at / SECOND), .tv_nsec = (long)(at % SECOND)};
+	const struct timespec time = timespec_of(at);
 
 	clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &time, NULL);
 }
@@ -231,13 +223,13 @@ static bool over(const struct run *run)
 	const struct options *options = &run->options;
 
 	return interrupted || (options->count != 0 && run->sent >= options->count) ||
-	       (options->deadline != 0 && now() - run->begun >= options->deadline);
+	       (options->deadline != 0 && time_monotonic() - run->begun >= options->deadline);
 }
 
 static void ask_all(struct run *run)
 {
 	const struct options *options = &run->options;
-	uint64_t next = run->begun = now();
+	uint64_t next = run->begun = time_monotonic();
 
 	while (!over(run)) {
 		ask(run);
@@ -248,7 +240,7 @@ static void ask_all(struct run *run)
 			next = run->begun + options->deadline;
 		sleep_until(next);
 	}
-	run->ended = now();
+	run->ended = time_monotonic();
 }
 
 /* --- the summary */

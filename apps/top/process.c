@@ -13,10 +13,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <base/list.h>
+#include <base/timespec.h>
 
 #include "client.h"
 
@@ -34,14 +34,6 @@ struct process {
 };
 
 static struct link processes = LIST_INITIAL(processes);
-
-static uint64_t clock_now(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-}
 
 static void interface_free(struct interface *interface)
 {
@@ -159,7 +151,7 @@ static bool interface_read(struct process *process, struct interface *interface,
 	interface->inlined = strcmp(progress, "core") != 0;
 	if (!ask_about(process, "stats", interface->number))
 		return false;
-	now->at = clock_now();
+	now->at = time_monotonic();
 	now->frames_in = client_number(client, "frames_received");
 	now->frames_out = client_number(client, "frames_sent");
 	now->messages_in = client_number(client, "messages_received");

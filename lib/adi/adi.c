@@ -16,11 +16,11 @@
 #include <unistd.h>
 #include <sys/mman.h>
 
-#include <base/clock.h>
 #include <base/environment.h>
 #include <base/log.h>
 #include <base/remedy.h>
 #include <base/settings.h>
+#include <base/timespec.h>
 #include <engine/segment.h>
 #include <host/inspection.h>
 #include <host/interface.h>
@@ -725,10 +725,7 @@ API void adi_check(int blocking)
 
 API double adi_time(void)
 {
-	struct timespec time;
-
-	clock_gettime(CLOCK_MONOTONIC, &time);
-	return (double)time.tv_sec + (double)time.tv_nsec * 1e-9;
+	return (double)time_monotonic() * 1e-9;
 }
 
 API double adi_tick(void)

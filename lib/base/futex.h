@@ -7,10 +7,11 @@
 #include <limits.h>
 #include <stdatomic.h>
 #include <stdint.h>
-#include <time.h>
 #include <unistd.h>
 #include <linux/futex.h>
 #include <sys/syscall.h>
+
+#include <base/timespec.h>
 
 #define FUTEX_ANY_MAX   64 /* words that one thread sleeps on at once; the kernel's limit is 128 */
 #define FUTEX_ANY_SLEEP 500000 /* ns, the longest sleep where the kernel has no futex_waitv() */
@@ -18,8 +19,7 @@
 /* Sleeps while *word is value, for at most timeout ns (UINT64_MAX: for ever). May return early. */
 static inline void futex_wait(_Atomic uint32_t *word, uint32_t value, uint64_t timeout)
 {
-	struct timespec limit = {
-		.tv_sec = (time_t)(timeout / 1000000000), .tv_nsec = (long)(timeout % 1000000000)};
+	const struct timespec limit = timespec_of(timeout);
 
 	syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, value, timeout == UINT64_MAX ? NULL : &limit,
 		NULL, 0);
@@ -47,12 +47,9 @@ static inline void futex_wait_any(
 #if defined(SYS_futex_waitv) && defined(FUTEX_32)
 	struct futex_waitv waits[FUTEX_ANY_MAX];
 
-	clock_gettime(CLOCK_MONOTONIC, &limit);
-	if (timeout > (uint64_t)INT_MAX * 1000000000)
-		timeout = (uint64_t)INT_MAX * 1000000000;
-	timeout += (uint64_t)limit.tv_nsec;
-	limit.tv_sec += (time_t)(timeout / 1000000000);
-	limit.tv_nsec = (long)(timeout % 1000000000);
+	if (timeout > INT_MAX * SECOND)
+		timeout = INT_MAX * SECOND;
+	limit = timespec_of(time_monotonic() + timeout);
 	for (unsigned i = 0; i < count; i++)
 		waits[i] = (struct futex_waitv){.val = sleeps[i].value,
 			.uaddr = (uintptr_t)sleeps[i].word,
@@ -64,8 +61,7 @@ static inline void futex_wait_any(
 #endif
 	(void)sleeps;
 	(void)count;
-	limit.tv_sec = 0;
-	limit.tv_nsec = timeout < FUTEX_ANY_SLEEP ? (long)timeout : FUTEX_ANY_SLEEP;
+	limit = timespec_of(timeout < FUTEX_ANY_SLEEP ? timeout : FUTEX_ANY_SLEEP);
 	syscall(SYS_nanosleep, &limit, NULL); /* no cancellation point, as above (cancel.h) */
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* trace.c - see trace.h. */
+#include <base/timespec.h>
 #include <base/trace.h>
 
 #include <errno.h>
@@ -7,7 +8,6 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <sys/mman.h>
-#include <time.h>
 
 #include <base/epoch.h>
 #include <base/report.h>
@@ -65,11 +65,9 @@ static const struct {
 
 static struct moment moment_now(void)
 {
-	struct timespec now;
+	const uint64_t time = time_monotonic();
 
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (struct moment){
-		rte_rdtsc(), (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec};
+	return (struct moment){rte_rdtsc(), time};
 }
 
 int trace_start(uint32_t tracks, uint32_t records)

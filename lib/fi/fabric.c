@@ -6,12 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
-#include <time.h>
 #include <unistd.h>
 
-#include <base/clock.h>
 #include <base/futex.h>
 #include <base/settings.h>
+#include <base/timespec.h>
 #include <host/member.h>
 
 #define TURN MILLISECOND /* of the thread that makes progress for FI_PROGRESS_AUTO */
@@ -142,13 +141,7 @@ static ssize_t eq_sread(struct fid_eq *fid, uint32_t *event, void *buffer, size_
 
 	if (eq->object == FI_WAIT_NONE)
 		return -FI_EINVAL;
-	clock_gettime(CLOCK_MONOTONIC, &end);
-	end.tv_sec += timeout / 1000;
-	end.tv_nsec += timeout % 1000 * 1000000L;
-	if (timeout > 0 && end.tv_nsec >= 1000000000L) {
-		end.tv_sec++;
-		end.tv_nsec -= 1000000000L;
-	}
+	end = timespec_of(time_monotonic() + (timeout > 0 ? (uint64_t)timeout * MILLISECOND : 0));
 	pthread_mutex_lock(&eq->mutex);
 	eq->waiting++;
 	while ((result = eq_take(eq, event, buffer, length, flags)) == -FI_EAGAIN && waited == 0 &&

@@ -7,7 +7,6 @@
 #include <sched.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <rte_pause.h>
@@ -16,6 +15,7 @@
 #include <base/cancel.h>
 #include <base/owner.h>
 #include <base/spinning.h>
+#include <base/timespec.h>
 #include <engine/statistics.h>
 
 #define SLEEP_MAX          SECOND
@@ -319,8 +319,7 @@ static bool poller_sleep(struct poller *poller)
 	if (work == 0 && leisure >= MICROSECOND && !poller_has_commands(poller)) {
 		if (!all)
 			leisure = poller_nap(poller, leisure);
-		limit = (struct timespec){
-			.tv_sec = (time_t)(leisure / SECOND), .tv_nsec = (long)(leisure % SECOND)};
+		limit = timespec_of(leisure);
 		for (unsigned i = 0; i < poller->count; i++)
 			counter_add(&segment_counters(poller->engines[i].segment)->sleeps, 1);
 		ppoll(descriptors, count, &limit, NULL);

@@ -9,7 +9,6 @@
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/timerfd.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <rte_pause.h>
@@ -17,6 +16,7 @@
 #include <base/futex.h>
 #include <base/log.h>
 #include <base/remedy.h>
+#include <base/timespec.h>
 #include <engine/statistics.h>
 
 #define HELPER_AWAY    (50 * MICROSECOND) /* without a look for frames: the program is elsewhere */
@@ -45,17 +45,12 @@ struct helper {
 	_Atomic uint64_t lent;
 };
 
-static struct timespec time_of(uint64_t ns)
-{
-	return (struct timespec){.tv_sec = (time_t)(ns / SECOND), .tv_nsec = (long)(ns % SECOND)};
-}
-
 /* --- the helper's sleep --- */
 
 /* The thread wakes then, at the latest; 0: no more by the timer. */
 static void helper_set_timer(const struct helper *helper, uint64_t time)
 {
-	const struct itimerspec when = {.it_value = time_of(time)};
+	const struct itimerspec when = {.it_value = timespec_of(time)};
 
 	if (helper->timer >= 0)
 		timerfd_settime(helper->timer, 0, &when, NULL);
@@ -83,7 +78,7 @@ static void helper_sleep(const struct helper *helper, int port, uint64_t limit)
 {
 	struct pollfd descriptors[] = {
 		{.fd = helper->set, .events = POLLIN}, {.fd = port, .events = POLLIN}};
-	const struct timespec time = time_of(limit);
+	const struct timespec time = timespec_of(limit);
 	struct epoll_event events[2];
 
 	ppoll(descriptors, 2, limit == UINT64_MAX ? NULL : &time, NULL);
@@ -280,7 +275,7 @@ static void sleep_lent(const struct helper *helper, int port, uint64_t limit)
 {
 	struct pollfd descriptors[] = {
 		{.fd = helper->wakeup, .events = POLLIN}, {.fd = port, .events = POLLIN}};
-	const struct timespec time = time_of(limit);
+	const struct timespec time = timespec_of(limit);
 	eventfd_t rung;
 
 	ppoll(descriptors, 2, &time, NULL);

@@ -13,11 +13,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
-#include <base/clock.h>
 #include <base/log.h>
+#include <base/timespec.h>
 #include <job/launchers.h>
 #include <job/pmix_client.h>
 #include <job/watch.h>
@@ -63,8 +62,7 @@ static void launcher_await(struct job *job)
 
 	do {
 		uint64_t sleep = job_sleep(job);
-		const struct timespec time = {
-			.tv_sec = (time_t)(sleep / SECOND), .tv_nsec = (long)(sleep % SECOND)};
+		const struct timespec time = timespec_of(sleep);
 
 		socket.revents = 0;
 		(void)ppoll(&socket, 1, sleep == UINT64_MAX ? NULL : &time, NULL);

@@ -4,26 +4,17 @@
 
 #include <inttypes.h>
 #include <stdlib.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <rte_common.h>
 
-#include <base/clock.h>
 #include <base/log.h>
+#include <base/timespec.h>
 
 #define LOOK_FIRST  SECOND              /* most barriers are shorter */
 #define LOOK_AGAIN  (500 * MILLISECOND) /* at a neighbour that did not answer */
 #define TELLERS     2                   /* the first ranks, of which one may be missing */
 #define ANSWER_TIME (200 * MILLISECOND) /* the end of a barrier may be seen that much later */
-
-static uint64_t now(void)
-{
-	struct timespec time;
-
-	clock_gettime(CLOCK_MONOTONIC, &time);
-	return (uint64_t)time.tv_sec * SECOND + (uint64_t)time.tv_nsec;
-}
 
 static uint32_t neighbour(const struct job *job)
 {
@@ -42,7 +33,7 @@ void watch_begin(struct job *job)
 	watch->active = job->size > 1;
 	if (!watch->active)
 		return;
-	watch->heard = now();
+	watch->heard = time_monotonic();
 	watch->due = watch->heard + LOOK_FIRST;
 	if (watch->lifeline.state == LIFELINE_NONE)
 		(void)lifeline_look(&watch->lifeline); /* L2 */
@@ -63,7 +54,7 @@ void watch_begin_joining(struct job *job)
 
 	watch->active = watch->joins =
 		watch->peer_timeout != 0 && job->size > 1 && job->rank < TELLERS;
-	watch->heard = now();
+	watch->heard = time_monotonic();
 	watch->due = watch->heard + watch->peer_timeout;
 }
 
@@ -100,7 +91,8 @@ static bool neighbour_lives(struct watch *watch)
 		lifeline_ask(&watch->lifeline, watch->peer_timeout);
 	switch (lifeline_look(&watch->lifeline)) {
 	case LIFELINE_SILENT: /* it had its time, but for one more try */
-		watch->heard = RTE_MIN(watch->heard, now() - watch->peer_timeout + LOOK_AGAIN);
+		watch->heard =
+			RTE_MIN(watch->heard, time_monotonic() - watch->peer_timeout + LOOK_AGAIN);
 		return false;
 	case LIFELINE_DOWN:
 		return false;
@@ -116,7 +108,7 @@ uint64_t watch_turn(struct job *job)
 
 	if (!watch->active)
 		return UINT64_MAX;
-	time = now();
+	time = time_monotonic();
 	if (time < watch->due)
 		return watch->due - time;
 	if (watch->joins) {
@@ -124,10 +116,10 @@ uint64_t watch_turn(struct job *job)
 		return UINT64_MAX;
 	}
 	if (neighbour_lives(watch)) {
-		watch->heard = now();
+		watch->heard = time_monotonic();
 		watch->due = watch->heard + watch->peer_timeout / 4;
 	} else {
-		time = now();
+		time = time_monotonic();
 		if (time - watch->heard >= watch->peer_timeout)
 			neighbour_dead(job);
 		watch->due = time + RTE_MIN(LOOK_AGAIN, watch->peer_timeout / 4);
