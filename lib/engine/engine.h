@@ -159,17 +159,10 @@ void engine_tell_queues(const struct engine *engine, struct report *report);
 /* The same of a match list. space is open, portal below its limit. */
 void engine_tell_list(
 	const struct engine *engine, uint32_t space, uint32_t portal, struct report *report);
-/* A Portal of a space with tiers. */
-struct portal_info {
-	uint64_t queue;      /* handle, 0: none */
-	uint32_t pending;    /* messages that have been accepted and have not ended */
-	uint32_t unexpected; /* headers that nothing has taken */
-	bool controlled;     /* flow control */
-	bool owes;           /* DISABLED is to come, when nothing is pending */
-};
-/* space is open and has tiers, portal is below its limit. */
-void engine_portal(
-	const struct engine *engine, uint32_t space, uint32_t portal, struct portal_info *info);
+/* The same of a Portal. Returns the handle of its queue, 0: none. space is open and has tiers,
+ * portal is below its limit. */
+uint64_t engine_tell_portal(
+	const struct engine *engine, uint32_t space, uint32_t portal, struct report *report);
 /* When the last turn began. */
 uint64_t engine_turn(const struct engine *engine);
 

@@ -2,6 +2,7 @@
 /* portal.c - see portal.h. */
 #include <engine/portal.h>
 
+#include <base/report.h>
 #include <engine/unexpected.h>
 
 /* The queue of a Portal; NULL: none, or it is gone. */
@@ -114,18 +115,16 @@ enum answer portal_answer(struct space *space, const struct command *command)
 	}
 }
 
-void engine_portal(
-	const struct engine *engine, uint32_t space, uint32_t portal, struct portal_info *info)
+uint64_t engine_tell_portal(
+	const struct engine *engine, uint32_t space, uint32_t portal, struct report *report)
 {
 	const struct space *told = engine->spaces[space];
 	const struct tier_portal *state = &told->portals[portal];
 
 	owner_check(&engine->owner);
-	*info = (struct portal_info){
-		.queue = state->queue,
-		.pending = state->pending,
-		.unexpected = told->kept_lists[portal].length,
-		.controlled = state->controlled,
-		.owes = state->owes,
-	};
+	report_flag(report, "flow_control", state->controlled);
+	report_flag(report, "owes_disabled", state->owes);
+	report_number(report, "unexpected", told->kept_lists[portal].length);
+	report_number(report, "pending", state->pending);
+	return state->queue;
 }

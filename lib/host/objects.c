@@ -61,20 +61,16 @@ static void tell_tier_portal(struct interface *interface, uint32_t index, struct
 {
 	const struct words *words = interface->front->words;
 	const struct portal *portal = segment_portal(interface->submission.segment, index);
-	struct portal_info info;
+	uint64_t queue;
 
-	engine_portal(interface->engine, interface->submission.space, index, &info);
 	report_number(report, "portal", index);
 	report_flag(report, "enabled",
 		atomic_load_explicit(&portal->state, memory_order_relaxed) == PORTAL_ENABLED);
-	report_flag(report, "flow_control", info.controlled);
-	report_flag(report, "owes_disabled", info.owes);
-	tell_handle(report, words->queue, handle_name(interface, info.queue));
+	queue = engine_tell_portal(interface->engine, interface->submission.space, index, report);
+	tell_handle(report, words->queue, handle_name(interface, queue));
 	for (unsigned tier = 0; tier < TIERS; tier++)
 		report_number(report, words->tiers[tier],
 			atomic_load_explicit(&portal->length[tier], memory_order_relaxed));
-	report_number(report, "unexpected", info.unexpected);
-	report_number(report, "pending", info.pending);
 }
 
 void tell_tiers(struct interface *interface, struct page page, struct report *report)
