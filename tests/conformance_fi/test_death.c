@@ -90,10 +90,26 @@ static void all_operations_end(void **state)
 		FI_MATCH_COMPLETE));
 	assert_ok(fi_tsend(own.ep, longer, sizeof(longer), NULL, peer, 3, &contexts[1]));
 	assert_ok(fi_trecv(own.ep, word, 8, NULL, peer, 1, 0, &contexts[2]));
+	assert_ok(fi_tinject(own.ep, "lost", 5, peer, 4));
+	/* A delivery is complete when the process has the message. */
+	assert_ok(kill(child, SIGSTOP));
+	assert_int_equal(waitpid(child, NULL, WUNTRACED), child);
+	assert_ok(fi_tsendmsg(own.ep,
+		&(struct fi_msg_tagged){.msg_iov = &(struct iovec){word, 8},
+			.iov_count = 1,
+			.addr = peer,
+			.tag = 5,
+			.context = own.ep},
+		FI_DELIVERY_COMPLETE));
+	for (unsigned i = 0; i < 200; i++)
+		assert_int_equal(fi_cq_read(own.cq, &entry, 1), -FI_EAGAIN);
+	assert_ok(kill(child, SIGCONT));
+	completion_take(&own, &entry, NULL);
+	assert_ptr_equal(entry.op_context, own.ep);
+	/* Nothing is under way any more, so the end is found without another message. */
 	assert_ok(kill(child, SIGKILL));
 	assert_int_equal(waitpid(child, NULL, 0), child);
 	log_begin();
-	assert_ok(fi_tinject(own.ep, "lost", 5, peer, 4));
 	for (unsigned i = 0; i < 3; i++) {
 		error_take(&own, &error);
 		assert_true(error.err == FI_EIO || error.err == FI_EHOSTUNREACH);

@@ -801,6 +801,19 @@ static void a_user_s_identifier_is_told_as_source(void **state)
 	completion_take(&sides[1], &entry, &source);
 }
 
+static void a_receive_is_cancelled_before_a_send_of_its_context(void **state)
+{
+	(void)state;
+	tagged_send(out, LONG, 7, &first);
+	assert_ok(fi_trecv(sides[0].ep, in, 1, NULL, FI_ADDR_UNSPEC, 8, 0, &first));
+	assert_ok(fi_cancel(&sides[0].ep->fid, &first));
+	failed_take(FI_ECANCELED, FI_TAGGED | FI_RECV, &first);
+	tagged_receive(in, LONG, 7, 0, &second);
+	completion_take(&sides[1], &entry, NULL);
+	entry_is(FI_TAGGED | FI_RECV, LONG, 7, &second);
+	done_take(FI_TAGGED | FI_SEND, &first);
+}
+
 static void an_earlier_life_of_an_endpoint_is_not_there(void **state)
 {
 	char earlier[NAME_BYTES];
@@ -915,6 +928,7 @@ int main(void)
 		TEST(an_endpoint_sends_to_itself, opened),
 		TEST(a_source_is_told_and_asked_for, opened_source),
 		TEST(a_user_s_identifier_is_told_as_source, opened_source),
+		TEST(a_receive_is_cancelled_before_a_send_of_its_context, opened),
 		TEST(an_earlier_life_of_an_endpoint_is_not_there, opened),
 		TEST(a_stranger_s_address_is_told_and_can_be_inserted, opened_strangers),
 		TEST(many_messages_of_both_directions, opened_small),

@@ -77,8 +77,25 @@ static void clients_come_and_go(void)
 
 static void a_peer_that_was_removed_leaves_its_number(void **state)
 {
+	struct fi_cq_tagged_entry entry;
+	struct side client = {0};
+	char word[4] = "";
+	fi_addr_t address;
+
 	(void)state;
+	client_open(&client);
+	address = client_insert(&client);
+	talk(&client, address);
+	assert_ok(fi_av_remove(sides[0].av, &address, 1, 0));
 	clients_come_and_go();
+	/* The client, which has heard nothing of that, learns its new number. */
+	address = client_insert(&client);
+	assert_ok(fi_trecv(client.ep, word, 4, NULL, FI_ADDR_UNSPEC, 3, 0, NULL));
+	assert_ok(fi_tinject(sides[0].ep, "new", 4, address, 3));
+	while (fi_cq_read(client.cq, &entry, 1) != 1)
+		(void)fi_cq_read(sides[0].cq, NULL, 0);
+	talk(&client, address);
+	side_close(&client);
 }
 
 /* Not one of which a message is kept, or from which alone a receive waits. */
