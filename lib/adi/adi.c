@@ -389,7 +389,7 @@ static bool process_is_mine(struct process self)
 {
 	const struct process *listed = &adi.processes[adi.job.rank];
 
-	if (job_is_launched(&adi.job) || (listed->nid == self.nid && listed->pid == self.pid))
+	if (job_is_launched(&adi.job) || process_same(*listed, self))
 		return true;
 	if (!job_is_listed(&adi.job)) {
 		adi.processes[0] = self;

@@ -296,8 +296,7 @@ static struct operation *get_find(
 		operation_find(space->engine, header->operation, OPERATION_GET);
 
 	if (!operation || operation->replying || operation->ended ||
-		operation->region->handle != header->handle || operation->peer.nid != from.nid ||
-		operation->peer.pid != from.pid)
+		operation->region->handle != header->handle || !process_same(operation->peer, from))
 		return NULL;
 	return operation;
 }
@@ -392,8 +391,7 @@ static void probe_begin(
 	struct space *space, struct process from, const struct message_header *header)
 {
 	list_each (const struct operation, operation, &space->engine->serving, link) {
-		if (operation->remote == header->operation && operation->peer.nid == from.nid &&
-			operation->peer.pid == from.pid)
+		if (operation->remote == header->operation && process_same(operation->peer, from))
 			return;
 	}
 	get_refuse(space->engine, from, header);

@@ -158,7 +158,7 @@ bool outgoing_keep(struct engine *engine, struct process from, const struct mess
 	list_each (struct operation, operation, list, link) {
 		if (operation->name != ack->operation || operation->acknowledged ||
 			operation->region->handle != ack->handle ||
-			operation->peer.nid != from.nid || operation->peer.pid != from.pid)
+			!process_same(operation->peer, from))
 			continue;
 		operation->acknowledged = true;
 		operation->remote = ack->value;

@@ -311,8 +311,7 @@ static bool rank_is_held(const struct operation *operation)
 	const uint32_t rank = operation->account.nid;
 
 	return !space->two_sided || !rma_loads(operation) ||
-	       (rank < space->map_count && space->map[rank].nid == operation->peer.nid &&
-		       space->map[rank].pid == operation->peer.pid);
+	       (rank < space->map_count && process_same(space->map[rank], operation->peer));
 }
 
 bool rma_is_wanted(struct operation *operation)
@@ -445,8 +444,7 @@ static struct operation *rma_find(
 		operation_find(space->engine, header->operation, OPERATION_RMA);
 
 	if (!operation || operation->replying || operation->ended || operation->rma.answered ||
-		operation->space != space || operation->peer.nid != from.nid ||
-		operation->peer.pid != from.pid ||
+		operation->space != space || !process_same(operation->peer, from) ||
 		rma_loads(operation) != (header->kind == MESSAGE_LOADED) || !operation->acknowledge)
 		return NULL;
 	return operation;

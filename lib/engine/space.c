@@ -32,7 +32,7 @@ void space_deny(struct space *space, struct process from, const struct message_h
 	if (!log_wants(LOG_LEVEL_INFO))
 		return;
 	for (uint32_t i = 0; i < space->denied_count; i++)
-		if (space->denied[i].nid == from.nid && space->denied[i].pid == from.pid)
+		if (process_same(space->denied[i], from))
 			return;
 	if (space->denied_count == DENIED_MOST)
 		return;

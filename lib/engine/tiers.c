@@ -817,7 +817,7 @@ void tiers_asked(struct space *space, struct process from, const struct message_
 	notices_send(space->engine);
 	list_each (const struct operation, operation, &space->engine->serving, link)
 		if (operation->space == space && operation->remote == header->operation &&
-			operation->peer.nid == from.nid && operation->peer.pid == from.pid)
+			process_same(operation->peer, from))
 			return;
 	tiers_refuse(space->engine, from, header, again ? TIER_REFUSED : TIER_UNDELIVERABLE);
 }

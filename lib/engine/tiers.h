@@ -106,15 +106,13 @@ static inline bool tier_rank(const struct space *space, struct process from,
 	const struct message_header *header, struct process *process)
 {
 	const uint32_t rank = space->names ? header->cookie & NAME_RANK_MASK : header->cookie;
-	const struct process *known;
 
 	if (space->portals[header->portal].strangers)
 		return space->life == 0 || header->cookie == space->life;
 	if (rank >= space->map_count)
 		return false;
-	known = &space->map[rank];
 	*process = (struct process){.nid = rank};
-	return known->nid == from.nid && known->pid == from.pid &&
+	return process_same(space->map[rank], from) &&
 	       (!space->names || space->names[rank] == header->cookie);
 }
 

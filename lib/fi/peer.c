@@ -53,11 +53,6 @@
 enum { GREETING_ASK = 0x46, GREETING_ANSWER };
 enum { CODE_OK, CODE_STRANGER, CODE_FULL };
 
-static bool process_is(struct process a, struct process b)
-{
-	return a.nid == b.nid && a.pid == b.pid;
-}
-
 static bool peer_lives(const struct peer *peer)
 {
 	return peer->state == PEER_NAMED || peer->state == PEER_ASKING || peer->state == PEER_OPEN;
@@ -65,7 +60,7 @@ static bool peer_lives(const struct peer *peer)
 
 static bool peer_is(const struct peer *peer, struct process process, uint32_t life)
 {
-	return peer_lives(peer) && peer->life == life && process_is(peer->process, process);
+	return peer_lives(peer) && peer->life == life && process_same(peer->process, process);
 }
 
 static uint32_t peer_find(const struct endpoint *endpoint, struct process process, uint32_t life)
@@ -432,7 +427,7 @@ static uint32_t peer_meet(
 	for (uint32_t i = 1; i < endpoint->peer_count; i++) {
 		const struct peer *peer = &endpoint->peers[i];
 
-		if (!peer_lives(peer) || !process_is(peer->process, from))
+		if (!peer_lives(peer) || !process_same(peer->process, from))
 			continue;
 		if (peer->life != life || (peer->state == PEER_OPEN && peer->name != name))
 			peer_lose(endpoint, i, FI_EHOSTUNREACH);
@@ -472,7 +467,7 @@ static void answer_take(struct endpoint *endpoint, const struct kept_greeting *k
 		struct peer *peer = &endpoint->peers[i];
 
 		if (!peer_lives(peer) || peer->token == 0 || peer->token != words[2] ||
-			!process_is(peer->process, kept->from))
+			!process_same(peer->process, kept->from))
 			continue;
 		switch (words[0] >> CODE_AT & 0xff) {
 		case CODE_OK:

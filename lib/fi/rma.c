@@ -159,7 +159,7 @@ static void movement_post(struct remote *remote, const struct movement *movement
 
 static bool movements_meet(const struct movement *one, const struct movement *other)
 {
-	return one->move.to.nid == other->move.to.nid && one->move.to.pid == other->move.to.pid;
+	return process_same(one->move.to, other->move.to);
 }
 
 /* Is there one before it that it must not overtake? */
@@ -522,7 +522,7 @@ uint64_t remote_pending(const struct remote *remote)
 bool remote_owes(const struct remote *remote, struct process to)
 {
 	list_each (const struct movement, movement, &remote->moving, link)
-		if (movement->move.to.nid == to.nid && movement->move.to.pid == to.pid)
+		if (process_same(movement->move.to, to))
 			return true;
 	return false;
 }

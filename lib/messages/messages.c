@@ -391,8 +391,8 @@ static void refusal_heard(struct messages *messages, const struct message_event 
 	uint32_t count = messages->options.peers ? messages->options.count : messages->known;
 
 	for (uint32_t i = 0; i < count; i++)
-		if (map[i].nid == event->from.nid && map[i].pid == event->from.pid &&
-			messages->peers[i].joined && messages->peers[i].self == event->value) {
+		if (process_same(map[i], event->from) && messages->peers[i].joined &&
+			messages->peers[i].self == event->value) {
 			peer_lose(messages, i, event->verdict);
 			return;
 		}

@@ -162,8 +162,7 @@ static bool card_take(const struct member *member, uint32_t rank, const uint8_t 
 
 	if (!card_decode(&card, bytes))
 		(void)job_wrong(&job, "the card of rank %u is none of postern_job_card()", rank);
-	else if (rank == job.rank && (card.process.nid != member->card.process.nid ||
-					     card.process.pid != member->card.process.pid))
+	else if (rank == job.rank && !process_same(card.process, member->card.process))
 		(void)job_wrong(&job,
 			"the card of this rank is that of process %u:%u, and this process is "
 			"%u:%u",

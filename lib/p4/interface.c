@@ -406,8 +406,7 @@ static int ranks_make(
 	for (uint32_t i = 0; i < ranks->count; i++) {
 		ranks->processes[i] =
 			(struct process){.nid = mapping[i].phys.nid, .pid = mapping[i].phys.pid};
-		if (ranks->self == PTL_RANK_ANY && ranks->processes[i].nid == self.nid &&
-			ranks->processes[i].pid == self.pid)
+		if (ranks->self == PTL_RANK_ANY && process_same(ranks->processes[i], self))
 			ranks->self = i;
 	}
 	if (ranks->self != PTL_RANK_ANY) {

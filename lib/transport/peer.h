@@ -307,11 +307,6 @@ bool peer_table_init(struct peer_table *table, uint32_t max, uint32_t seed);
 void peer_table_free(struct peer_table *table);
 struct peer *peer_table_search(const struct peer_table *table, struct process process);
 
-static inline bool process_same(struct process a, struct process b)
-{
-	return ((a.nid ^ b.nid) | (a.pid ^ b.pid)) == 0;
-}
-
 static inline struct peer *peer_table_find(const struct peer_table *table, struct process process)
 {
 	struct peer *last = table->last;

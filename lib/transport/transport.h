@@ -42,6 +42,11 @@ struct process {
 	uint32_t pid;
 };
 
+static inline bool process_same(struct process a, struct process b)
+{
+	return ((a.nid ^ b.nid) | (a.pid ^ b.pid)) == 0;
+}
+
 /* Why a message failed. */
 enum transport_fail {
 	TRANSPORT_OK,
