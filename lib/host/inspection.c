@@ -37,23 +37,6 @@ static void tell_ipv4(struct report *report, const char *name, uint32_t address)
 
 /* --- port --- */
 
-struct port_look {
-	struct port_counters counters;
-	struct port_description description;
-	bool link;
-};
-
-static void look_port(struct interface *interface, void *context)
-{
-	struct port_look *look = context;
-	struct port *port = interface->port;
-
-	port->operations->counters(port, &look->counters);
-	if (port->operations->describe)
-		port->operations->describe(port, &look->description);
-	look->link = port->operations->link(port);
-}
-
 static void tell_encapsulation(const struct encapsulation_options *options, struct report *report)
 {
 	report_object(report, "encapsulation");
@@ -83,33 +66,42 @@ static void tell_lacks(const struct port_description *description, struct report
 	report_close(report);
 }
 
-void tell_port(struct interface *interface, struct page page, struct report *report)
+static void look_port(struct interface *interface, void *context)
 {
-	const struct port *port = interface->port;
-	struct port_look look = {0};
+	struct report *report = context;
+	struct port *port = interface->port;
+	struct port_description description = {0};
+	struct port_counters counters = {0};
 
-	(void)page;
-	interface_look(interface, look_port, &look);
+	port->operations->counters(port, &counters);
+	if (port->operations->describe)
+		port->operations->describe(port, &description);
 	report_text(report, "name", port->name);
-	report_text(report, "driver", look.description.driver);
-	report_text(report, "device", look.description.device);
+	report_text(report, "driver", description.driver);
+	report_text(report, "device", description.device);
 	report_address(report, "mac", port->address);
-	report_flag(report, "link", look.link);
+	report_flag(report, "link", port->operations->link(port));
 	report_number(report, "mtu", port->frame_size - FRAME_ETHERNET_BYTES + port->around);
 	tell_encapsulation(&interface->encapsulation, report);
 	report_number_if(report, "numa_node", port->socket >= 0, (uint64_t)port->socket);
 	report_flag(report, "external", port->external);
 	report_flag(report, "checksum_offload", port->checksum_offload);
-	report_flag(report, "faults", look.description.faults);
-	tell_lacks(&look.description, report);
+	report_flag(report, "faults", description.faults);
+	tell_lacks(&description, report);
 	report_number(report, "receive_ring", port->receive_frames);
-	report_number(report, "transmit_ring", look.description.transmit_frames);
+	report_number(report, "transmit_ring", description.transmit_frames);
 	report_number(report, "pool_buffers", port->pool->size);
-	report_number(report, "pool_in_use", look.counters.buffers);
+	report_number(report, "pool_in_use", counters.buffers);
 	report_number(report, "pool_buffer_bytes", rte_pktmbuf_data_room_size(port->pool));
-	report_number(report, "missed", look.counters.missed);
-	report_number(report, "errors", look.counters.errors);
-	report_number(report, "no_mbuf", look.counters.no_mbuf);
+	report_number(report, "missed", counters.missed);
+	report_number(report, "errors", counters.errors);
+	report_number(report, "no_mbuf", counters.no_mbuf);
+}
+
+void tell_port(struct interface *interface, struct page page, struct report *report)
+{
+	(void)page;
+	interface_look(interface, look_port, report);
 }
 
 /* --- the interface, its thread and its queues --- */
