@@ -95,6 +95,17 @@ class Complaints(programs.Case):
                                   check=False, env=programs.environment(PTL_IFACE_NAME=device))
             self.expect(done, 1, "is not installed: on Debian apt install librte-net-" + driver.replace("_", "-"))
 
+    def test_posternd_says_which_option_is_wrong(self):
+        for words, part in (("--per-user 0", "from 1 to 256, not \"0\""), ("--per-user 257", "not \"257\""), ("--mtu 1", "not \"1\""),
+                            ("--group nobodys", "there is no group \"nobodys\""), ("--group 4294967295", "there is no group"),
+                            ("--iface a b", "\"b\" is no option"), ("--mtu 1500", "Give --iface NAME")):
+            done = subprocess.run([programs.program("posternd")] + words.split(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                                  timeout=programs.TIMEOUT, check=False, env=programs.environment())
+            self.expect(done, 2, part, "posternd --help")
+        done = subprocess.run([programs.program("posternd"), "--iface", "eth9"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                              timeout=programs.TIMEOUT, check=False, env=programs.environment(PTL_ENCAP="udp", PTL_IP="10.0.0.1/24"))
+        self.expect(done, 1, "PTL_ENCAP=udp does not go through posternd")
+
     def test_posternd_says_why_it_has_no_directory(self):
         if os.getuid() != 0:
             self.skipTest("only root can mount a file system")

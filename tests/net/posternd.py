@@ -14,7 +14,8 @@ SCENARIO:
                a few more, and no operation fails
     stopped    as share; each posternd is stopped by SIGSTOP for STOP_TIME seconds (2) in the middle of it, and no operation fails
     killed     as share, with more processes on the first end, of whom two are killed while they put: posternd tells the others
-    refused    a process id in use, a node id that is not posternd's, no posternd: what processes are told
+    refused    a process id in use, too many processes of a user, a node id that is not posternd's, a user who is not in the group, no
+               posternd: what processes are told
     libraries  postern-perf between the two ends, by Portals 4, MX and libfabric: messages, answers and remote memory
 
 Exit code 0: passed; 77: skipped, after a line that says why; anything else: failed. With CI=true nothing is skipped.
@@ -47,6 +48,7 @@ class Daemons(exchange.Veth):
     """The interfaces have names of their own, because all namespaces share /run/postern."""
     posternd = None
     driver = None
+    options = []
 
     def __init__(self, mtu):
         self.daemons = [None, None]
@@ -79,7 +81,7 @@ class Daemons(exchange.Veth):
     def start(self, side):
         environment = {name: value for name, value in os.environ.items() if not name.startswith("PTL_")}
         self.daemons[side] = subprocess.Popen(
-            super().prefix(side) + [self.posternd, "--iface", self.interface(side)], stdout=subprocess.PIPE, text=True,
+            super().prefix(side) + [self.posternd, "--iface", self.interface(side)] + self.options, stdout=subprocess.PIPE, text=True,
             env=environment | {"PTL_NID": str(self.node(side))}, preexec_fn=self.before)
         if "posternd has" not in self.daemons[side].stdout.readline():
             raise exchange.Failure("posternd does not start")
@@ -197,12 +199,23 @@ def refused(program, device):
     first = exchange.Process(program, device, 0, "both", None, 5, f"{device.node(1)}:5")
     first.expect("ready")
     says(program, device, 5, "process id 5 is in use at posternd")
+    says(program, device, 6, "posternd has reached its limit of processes of one user")
     first.kill()
     says(program, device, 5, "leave PTL_NID out", PTL_NID="77")
     says(program, device, 5, "give both the same", PTL_VLAN="7")
     says(program, device, 5, "PTL_ENCAP=udp does not go through posternd", PTL_ENCAP="udp", PTL_IP="10.0.0.1/24")
     device.kill(0)
     says(program, device, 5, f"start `posternd --iface {device.interface(0)}` as root")
+    Daemons.options = ["--group", "1"]
+    device.start(0)
+    if os.stat(f"/run/postern/{device.interface(0)}/posternd").st_gid != 1:
+        raise exchange.Failure("posternd's socket is another group's")
+    says(program, device, 5, "posternd does not admit this user")
+    device.daemons[0].terminate()
+    if device.daemons[0].wait(START_TIME) != 0:
+        raise exchange.Failure(f"posternd ends with {device.daemons[0].returncode} after SIGTERM")
+    if os.path.exists(f"/run/postern/{device.interface(0)}/posternd"):
+        raise exchange.Failure("posternd leaves its socket")
 
 
 def libraries(_, device):
@@ -239,6 +252,7 @@ def main():
         return 2
     program, Daemons.posternd, scenario = sys.argv[1:4]
     last = sys.argv[4] if len(sys.argv) == 5 else None
+    Daemons.options = ["--per-user", "1"] if scenario == "refused" else []
     kills = int(last) if last and last.isdigit() else KILLS_LEAST
     Daemons.driver = None if last and last.isdigit() else last
     exchange.KINDS["posternd"] = Daemons
