@@ -9,7 +9,7 @@ or xdp.
 SCENARIO:
 
     share      three processes on one end, two on the other: two pairs across, one pair on the same interface
-    between    a pair on the same interface without a directory in common, as in two containers: posternd forwards for them
+    between    a pair in a VLAN, on the same interface without a directory in common, as in two containers: posternd forwards for them
     restarted  as share, again and again; one posternd after the other is killed and started again meanwhile, KILLS times (default 2) or
                a few more, and no operation fails
     stopped    as share; each posternd is stopped by SIGSTOP for STOP_TIME seconds (2) in the middle of it, and no operation fails
@@ -49,6 +49,7 @@ class Daemons(exchange.Veth):
     posternd = None
     driver = None
     options = []
+    tagged = {}  # PTL_VLAN
 
     def __init__(self, mtu):
         self.daemons = [None, None]
@@ -82,7 +83,7 @@ class Daemons(exchange.Veth):
         environment = {name: value for name, value in os.environ.items() if not name.startswith("PTL_")}
         self.daemons[side] = subprocess.Popen(
             super().prefix(side) + [self.posternd, "--iface", self.interface(side)] + self.options, stdout=subprocess.PIPE, text=True,
-            env=environment | {"PTL_NID": str(self.node(side))}, preexec_fn=self.before)
+            env=environment | self.tagged | {"PTL_NID": str(self.node(side))}, preexec_fn=self.before)
         if "posternd has" not in self.daemons[side].stdout.readline():
             raise exchange.Failure("posternd does not start")
         soft, hard = resource.prlimit(self.daemons[side].pid, resource.RLIMIT_NOFILE)
@@ -109,7 +110,7 @@ class Daemons(exchange.Veth):
 
     def settings(self, side):
         home = self.home() if self.apart or not self.homes else self.homes[0]
-        return {"XDG_RUNTIME_DIR": home}
+        return {"XDG_RUNTIME_DIR": home} | self.tagged
 
     def close(self):
         for daemon in self.daemons:
@@ -253,6 +254,7 @@ def main():
     program, Daemons.posternd, scenario = sys.argv[1:4]
     last = sys.argv[4] if len(sys.argv) == 5 else None
     Daemons.options = ["--per-user", "1"] if scenario == "refused" else []
+    Daemons.tagged = {"PTL_VLAN": "7"} if scenario == "between" else {}
     kills = int(last) if last and last.isdigit() else KILLS_LEAST
     Daemons.driver = None if last and last.isdigit() else last
     exchange.KINDS["posternd"] = Daemons
