@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What goes wrong is told in one sentence with its remedy: limits of the process, settings that mean nothing, full disks.
 
-Covers: pmd-glue/driver.c.
+Covers: apps/node/main.c, pmd-glue/driver.c.
 """
 import glob
 import os

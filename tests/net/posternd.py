@@ -19,6 +19,8 @@ SCENARIO:
     libraries  postern-perf between the two ends, by Portals 4, MX and libfabric: messages, answers and remote memory
 
 Exit code 0: passed; 77: skipped, after a line that says why; anything else: failed. With CI=true nothing is skipped.
+
+Covers: apps/node/main.c.
 """
 import functools
 import os
