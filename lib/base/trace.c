@@ -67,7 +67,7 @@ static struct moment moment_now(void)
 {
 	const uint64_t time = time_monotonic();
 
-	return (struct moment){rte_rdtsc(), time};
+	return (struct moment){trace_now(), time};
 }
 
 int trace_start(uint32_t tracks, uint32_t records)

@@ -7,9 +7,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#ifdef __SSE4_2__
-#include <nmmintrin.h>
-#else
+#ifndef __SSE4_2__
 #include <rte_hash_crc.h>
 #endif
 
@@ -17,11 +15,12 @@
 
 #define CHECKSUM_START 0xffffffffu
 
-/* The instruction saves 3.3 % of a put's instructions, compared with rte_hash_crc_8byte(). */
+/* The instruction saves 3.3 % of a put's instructions, compared with rte_hash_crc_8byte(). The
+ * compiler's own name for it needs no <nmmintrin.h>, which takes 20 ms to compile. */
 static inline uint64_t crc_word(uint64_t crc, uint64_t word)
 {
 #ifdef __SSE4_2__
-	return _mm_crc32_u64(crc, word);
+	return __builtin_ia32_crc32di(crc, word);
 #else
 	return rte_hash_crc_8byte(word, (uint32_t)crc);
 #endif

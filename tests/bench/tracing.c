@@ -47,7 +47,7 @@ static double counter_ns(void)
 		double begun = now_ns(), each;
 
 		for (unsigned i = 0; i < RECORDS; i++)
-			(void)rte_rdtsc();
+			(void)trace_now();
 		each = (now_ns() - begun) / RECORDS;
 		if (each < best)
 			best = each;

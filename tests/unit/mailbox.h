@@ -4,6 +4,7 @@
 #ifndef TESTS_MAILBOX_H
 #define TESTS_MAILBOX_H
 
+#include <stdlib.h>
 #include <string.h>
 
 #include <engine/outcome.h>

@@ -5,6 +5,7 @@
  * Covers: lib/engine/credit.c.
  */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <unistd.h>

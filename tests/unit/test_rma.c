@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* test_rma.c - stores and loads that this process begins, until their last event. */
+#include <stdlib.h>
 #include <string.h>
 
 #include <base/handle.h>

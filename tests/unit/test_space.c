@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* test_space.c - several spaces on one engine: two interfaces of one process, on one port. */
+#include <stdlib.h>
 #include <string.h>
 
 #include <base/handle.h>

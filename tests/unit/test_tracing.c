@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* test_tracing.c - the records of calls, requests, counters, triggers and searches in spaces with
  * tiers. */
+#include <stdlib.h>
 #include <string.h>
 
 #include <base/handle.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* test_triggered.c - commands that wait for counters of an engine. */
+#include <stdlib.h>
 #include <string.h>
 
 #include <base/handle.h>
