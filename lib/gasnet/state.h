@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* state.h - the state of GASNet in a process, and what its files offer each other.
  *
- * This part stands on portals4.h and portals4/pmi.h alone. It is compiled three times: with
- * GASNET_SEQ the locks are nothing; GASNET_PAR and GASNET_PARSYNC differ by their name only.
+ * This part stands on portals4.h and portals4/pmi.h alone. With GASNET_SEQ the locks are nothing.
+ * GASNET_PAR and GASNET_PARSYNC differ by a name, and in library.c alone: the other objects of
+ * PARSYNC's library are PAR's.
  *
  * G1. A request needs credits: one, or two if it is a long that goes as two messages. A rank has
  *     `share` credits at each other rank. All shares together fit the target's event queue and its
