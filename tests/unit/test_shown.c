@@ -62,6 +62,30 @@ static void a_probe_finds_what_is_fetched_to_be_shown(void **state)
 	teardown(state);
 }
 
+static void messages_that_were_seen_are_received_in_their_order(void **state)
+{
+	char got[4];
+
+	(void)state;
+	ends_open(1 << 20, 1 << 16);
+	for (unsigned i = 0; i < 2; i++) {
+		struct letter out;
+
+		post_send(&out, 0, 1, i == 0 ? "one" : "two", 4, false);
+		settle(message_shown, ends[1]);
+		messages_shown(ends[1], false);
+		letter_settle(&out);
+	}
+	for (unsigned i = 0; i < 2; i++) {
+		struct letter in;
+
+		post_receive(&in, 1, 1, 0, got, sizeof(got));
+		letter_settle(&in);
+		assert_string_equal(got, i == 0 ? "one" : "two");
+	}
+	teardown(state);
+}
+
 static void a_probe_finds_nothing_of_a_peer_that_was_dismissed(void **state)
 {
 	static const char one[COPIED_MAX + 1] = "one";
@@ -287,6 +311,7 @@ int main(void)
 		CASE_OPEN(a_message_that_is_shown_is_known_as_it_was_sent),
 		CASE_OPEN(a_synchronous_message_that_is_fetched_to_be_shown_is_not_done),
 		CASE_OPEN(a_short_message_that_was_kept_is_received_without_memory),
+		CASE_OPEN(messages_that_were_seen_are_received_in_their_order),
 		CASE_OPEN(a_probe_finds_nothing_of_a_peer_that_was_dismissed),
 	};
 
