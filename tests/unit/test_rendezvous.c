@@ -825,9 +825,42 @@ static void messages_drop__leaves_what_brings_descriptors(void **state)
 	}
 }
 
+/* To take the message would close them. */
+static void parcel_take__leaves_a_message_with_more_descriptors(void **state)
+{
+	union {
+		struct cmsghdr align;
+		char bytes[CMSG_SPACE((PARCEL_DESCRIPTORS + 1) * sizeof(int))];
+	} control = {0};
+	struct iovec vector = {.iov_base = (void *)(uintptr_t) "a", .iov_len = 1};
+	const struct msghdr message = {.msg_iov = &vector,
+		.msg_iovlen = 1,
+		.msg_control = &control,
+		.msg_controllen = sizeof(control)};
+	struct cmsghdr *part = CMSG_FIRSTHDR(&message);
+	struct parcel parcel;
+	int ends[2];
+	char byte;
+
+	(void)state;
+	part->cmsg_level = SOL_SOCKET;
+	part->cmsg_type = SCM_RIGHTS; /* of standard input, each */
+	part->cmsg_len = CMSG_LEN((PARCEL_DESCRIPTORS + 1) * sizeof(int));
+	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends), 0);
+	assert_int_equal(sendmsg(ends[0], &message, 0), 1);
+	assert_int_equal(parcel_take(&parcel, ends[1], PARCEL_DESCRIPTORS), HEARD_MESSAGE);
+	assert_int_equal(parcel.length, 0);
+	assert_int_equal(parcel.count, PARCEL_DESCRIPTORS);
+	parcel_close(&parcel);
+	assert_int_equal(recv(ends[1], &byte, 1, MSG_DONTWAIT), 1);
+	close(ends[0]);
+	close(ends[1]);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(parcel_take__leaves_a_message_with_more_descriptors),
 		cmocka_unit_test(messages_drop__leaves_what_brings_descriptors),
 		cmocka_unit_test(shared_file__says_that_a_limit_forbids_it),
 		CASE(rendezvous_connect__gives_both_the_same_memory),
