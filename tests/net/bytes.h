@@ -20,12 +20,17 @@ static inline uint64_t mix(uint64_t seed, uint64_t word)
 	return x ^ x >> 31;
 }
 
+/* Whole words are copied and compared without a call: under AddressSanitizer, memcpy() and memcmp()
+ * take ten times as long as the rest. */
 static inline void bytes_fill(unsigned char *bytes, uint64_t size, uint64_t seed)
 {
 	for (uint64_t i = 0; i < size; i += 8) {
 		uint64_t word = mix(seed, i / 8);
 
-		memcpy(bytes + i, &word, size - i < 8 ? size - i : 8);
+		if (size - i >= 8)
+			memcpy(bytes + i, &word, 8);
+		else
+			memcpy(bytes + i, &word, size - i);
 	}
 }
 
@@ -34,9 +39,13 @@ static inline void bytes_check(
 	const unsigned char *bytes, uint64_t size, uint64_t seed, uint64_t from)
 {
 	for (uint64_t i = 0; i < size; i += 8) {
-		uint64_t word = mix(seed, (from + i) / 8);
+		uint64_t word = mix(seed, (from + i) / 8), found = word;
 
-		if (memcmp(bytes + i, &word, size - i < 8 ? size - i : 8) != 0)
+		if (size - i >= 8)
+			memcpy(&found, bytes + i, 8);
+		else
+			memcpy(&found, bytes + i, size - i);
+		if (found != word)
 			fail("wrong bytes at %" PRIu64 " of %" PRIu64 ", seed %#" PRIx64, i, size,
 				seed);
 	}
