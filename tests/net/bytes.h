@@ -20,8 +20,8 @@ static inline uint64_t mix(uint64_t seed, uint64_t word)
 	return x ^ x >> 31;
 }
 
-/* Whole words are copied and compared without a call: under AddressSanitizer, memcpy() and memcmp()
- * take ten times as long as the rest. */
+/* Whole words are copied and compared without a call: with one for each word, both functions take
+ * three times as long under AddressSanitizer. */
 static inline void bytes_fill(unsigned char *bytes, uint64_t size, uint64_t seed)
 {
 	for (uint64_t i = 0; i < size; i += 8) {
