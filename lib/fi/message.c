@@ -182,9 +182,8 @@ static struct line *operation_line(const struct operation *operation)
 bool messages_owe(const struct endpoint *endpoint, struct process to)
 {
 	list_each (const struct operation, operation, &endpoint->pending, link) {
-		const struct process process = endpoint->peers[operation->transfer.peer].process;
-
-		if (operation_sends(operation) && process_same(process, to))
+		if (operation_sends(operation) &&
+			process_same(endpoint->peers[operation->transfer.peer].process, to))
 			return true;
 	}
 	return false;
