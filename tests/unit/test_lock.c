@@ -22,7 +22,7 @@
 #define THREADS 4
 #define TIMES   20000
 #define SEEDS   2
-#define ROUNDS  1000
+#define ROUNDS  250
 #define LOOKS   (barrier_cheap ? 100000 : 0)
 
 static struct lock lock;
