@@ -28,12 +28,13 @@
 
 #include "label.h"
 
-#define HYDRA       "mpiexec.hydra"
-#define LOOK        200 /* ms between looks at ssh */
-#define SSH_FAILED  255 /* its exit code */
-#define OWN_WORDS   11  /* of Hydra's, before the program's, and the end of the list */
-#define HOST_LENGTH 255
-#define LINE_LENGTH 511u /* of standard error, in which a report may be */
+#define HYDRA         "mpiexec.hydra"
+#define LOOK          200 /* ms between looks at ssh */
+#define SSH_FAILED    255 /* its exit code */
+#define OWN_WORDS     11  /* of Hydra's, before the program's, and the end of the list */
+#define HOST_LENGTH   255
+#define LINE_LENGTH   511u /* of standard error, in which a report may be */
+#define REPORT_LENGTH 255u /* at most: a host's name has 64 bytes */
 
 /* H2: what runs a rank, and how its report is read. */
 static char guard[] = "\"$@\" || { code=$?; echo \"postern-run: rank $PMI_RANK on $(uname -n) "
@@ -44,7 +45,7 @@ static char guard[] = "\"$@\" || { code=$?; echo \"postern-run: rank $PMI_RANK o
 static struct {
 	int from; /* Hydra's standard error */
 	size_t filled;
-	char line[LINE_LENGTH + 1]; /* its beginning */
+	char line[LINE_LENGTH + 1]; /* its end: a report may follow anything */
 	int code;                   /* of the first report; 0: there was none */
 } errors;
 
@@ -178,20 +179,37 @@ static void line_end(void)
 		errors.code = code;
 }
 
-/* Passes on what Hydra has written. */
-static void errors_turn(void)
+static void line_add(char byte)
+{
+	if (errors.filled == LINE_LENGTH) {
+		errors.filled = REPORT_LENGTH;
+		memmove(errors.line, errors.line + LINE_LENGTH - REPORT_LENGTH, REPORT_LENGTH);
+	}
+	errors.line[errors.filled++] = byte != '\0' ? byte : ' ';
+}
+
+/* Passes on some of what Hydra has written. Returns false if there was nothing. */
+static bool errors_turn(void)
 {
 	char bytes[LABEL_LINE];
-	ssize_t count;
+	const ssize_t count = read(errors.from, bytes, sizeof(bytes));
 
-	while ((count = read(errors.from, bytes, sizeof(bytes))) > 0) {
-		(void)label_pass(STDERR_FILENO, bytes, (size_t)count);
-		for (ssize_t n = 0; n < count; n++)
-			if (bytes[n] == '\n')
-				line_end();
-			else if (errors.filled < LINE_LENGTH)
-				errors.line[errors.filled++] = bytes[n];
-	}
+	if (count <= 0)
+		return false;
+	(void)label_pass(STDERR_FILENO, bytes, (size_t)count);
+	for (ssize_t n = 0; n < count; n++)
+		if (bytes[n] == '\n')
+			line_end();
+		else
+			line_add(bytes[n]);
+	return true;
+}
+
+/* Hydra has ended. */
+static void errors_end(void)
+{
+	while (errors_turn())
+		;
 }
 
 /* Passes signals on, but for a terminal's, which Hydra gets as well. Returns the last one; 0: there
@@ -226,7 +244,7 @@ static int hydra_watch(pid_t hydra, const char *hosts, int signals)
 		const int number = signals_turn(hydra, signals);
 
 		ended_by = number != 0 ? number : ended_by;
-		errors_turn();
+		(void)errors_turn();
 		if (polled[1].revents & POLLHUP)
 			polled[1].fd = -1;
 		if (errors.code != 0 && ended_by == 0 && !failed) {
@@ -241,11 +259,11 @@ static int hydra_watch(pid_t hydra, const char *hosts, int signals)
 		any_child(hydra, end);
 		kill(hydra, SIGKILL);
 		waitpid(hydra, &status, 0);
-		errors_turn();
+		errors_end();
 		failure_tell(hosts);
 		return EXIT_FAILURE;
 	}
-	errors_turn();
+	errors_end();
 	if (ended_by != 0)
 		return 128 + ended_by;
 	return errors.code != 0 ? errors.code : exit_code(status);

@@ -472,6 +472,31 @@ class Hydra(programs.Case):
             self.assertEqual(done.returncode, code, done.stderr)
             self.assertIn(f"postern-run: rank 3 on {os.uname().nodename} ended with exit code {code}; the job is ended\n", done.stderr)
 
+    def started(self, script, ranks, **streams):
+        """A job on this host by postern-run -H."""
+        job = subprocess.Popen([programs.program("postern-run"), "-n", str(ranks), "-H", "localhost", "sh", "-c", script], stdin=subprocess.DEVNULL,
+                               env=programs.environment(XDG_RUNTIME_DIR=self.directory), **streams)
+        self.addCleanup(self.end, job)
+        return job
+
+    def test_a_report_after_bytes_without_the_end_of_a_line_ends_the_job(self):
+        for writes in (r"printf 'a\0b'", "printf %9999s"):
+            job = self.started(f"[ $PMI_RANK = 1 ] || exec sleep 600; {writes} >&2; exit 3", 2, stderr=subprocess.DEVNULL)
+            self.assertEqual(job.wait(programs.TIMEOUT), 3, writes)
+
+    def test_a_job_that_writes_faster_than_its_output_is_read_is_ended(self):
+        """By a rank that fails, and by a signal."""
+        for script, ranks, code in (("[ $PMI_RANK = 0 ] && exec yes >&2; exit 3", 2, 3), ("exec yes >&2", 1, 143)):
+            job = self.started(script, ranks, stderr=subprocess.PIPE)
+            read, deadline = 0, time.monotonic() + programs.TIMEOUT
+            while job.poll() is None:
+                read += len(os.read(job.stderr.fileno(), 4096))
+                self.assertLess(time.monotonic(), deadline, "the job is not ended")
+                if code == 143 and read < 1 << 17 <= read + 4096:
+                    job.terminate()
+                time.sleep(0.0005)
+            self.assertEqual(job.returncode, code)
+
     def test_ranks_that_wait_for_one_that_has_not_joined_report_it(self):
         """Hydra lets them wait. They do not end the job: the last rank may be late."""
         for program, word in ((RING, "10"), (os.path.join(os.environ["POSTERN_BUILD"], "tests/apps/ends4"), "late")):
