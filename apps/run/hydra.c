@@ -36,9 +36,11 @@
 #define LINE_LENGTH   511u /* of standard error, in which a report may be */
 #define REPORT_LENGTH 255u /* at most: a host's name has 64 bytes */
 
-/* H2: what runs a rank, and how its report is read. */
-static char guard[] = "\"$@\" || { code=$?; echo \"postern-run: rank $PMI_RANK on $(uname -n) "
-		      "ended with exit code $code; the job is ended\" >&2; exit $code; }";
+/* H2: what runs a rank, and how its report is read. exec: the shell has commands of its own, which
+ * may have the name of the program, such as echo. */
+static char guard[] =
+	"(exec \"$@\") || { code=$?; echo \"postern-run: rank $PMI_RANK on $(uname -n) "
+	"ended with exit code $code; the job is ended\" >&2; exit $code; }";
 #define REPORT       "postern-run: rank "
 #define REPORT_PARTS "%*u on %*s ended with exit code %d; the job is ended%n"
 

@@ -510,6 +510,12 @@ class Hydra(programs.Case):
             job.terminate()
             job.wait(programs.TIMEOUT)
 
+    def test_a_program_with_the_name_of_a_command_of_the_shell_is_run(self):
+        done = self.hydra(programs.program("postern-run"), "-n", "1", "-H", "localhost", "echo", r"a\tb", "c  d", "")
+        self.assertEqual(done.stdout, "a\\tb c  d \n")
+        for words in (["exit", "5"], ["set", "x"]):
+            self.assertEqual(self.hydra(programs.program("postern-run"), "-n", "1", "-H", "localhost", *words).returncode, 127)
+
     def test_the_exit_code_of_hydra_is_passed_on(self):
         self.assertEqual(self.hydra(programs.program("postern-run"), "-n", "1", "-H", "localhost", "sh", "-c", "exit 7").returncode, 7)
 
