@@ -37,12 +37,12 @@
 #define REPORT_LENGTH 255u /* at most: a host's name has 64 bytes */
 
 /* H2: what runs a rank, and how its report is read. exec: the shell has commands of its own, which
- * may have the name of the program, such as echo. */
-static char guard[] =
-	"(exec \"$@\") || { code=$?; echo \"postern-run: rank $PMI_RANK on $(uname -n) "
-	"ended with exit code $code; the job is ended\" >&2; exit $code; }";
-#define REPORT       "postern-run: rank "
-#define REPORT_PARTS "%*u on %*s ended with exit code %d; the job is ended%n"
+ * may have the name of the program, such as echo. The shell's name is that of this process, so a
+ * report of another job ends nothing: a rank may print a log, or run postern-run itself. */
+static char guard[] = "(exec \"$@\") || { code=$?; echo \"$0: rank $PMI_RANK on $(uname -n) ended "
+		      "with exit code $code; the job is ended\" >&2; exit $code; }";
+static char guard_name[32];
+#define REPORT_PARTS ": rank %*u on %*s ended with exit code %d; the job is ended%n"
 
 static struct {
 	int from; /* Hydra's standard error */
@@ -78,7 +78,7 @@ static _Noreturn void hydra_become(const struct job_options *options, char *host
 	words[n++] = strdup("sh");
 	words[n++] = strdup("-c");
 	words[n++] = guard;
-	words[n++] = strdup("sh");
+	words[n++] = guard_name;
 	memcpy(words + n, options->words, (size_t)count * sizeof(*words));
 	execvp(HYDRA, words);
 	job_tell("%s cannot be started: %s: install Debian's package mpich, or leave --hosts out",
@@ -175,9 +175,9 @@ static void line_end(void)
 
 	errors.line[errors.filled] = '\0';
 	errors.filled = 0;
-	report = strstr(errors.line, REPORT);
+	report = strstr(errors.line, guard_name);
 	if (report && errors.code == 0 &&
-		sscanf(report + strlen(REPORT), REPORT_PARTS, &code, &end) == 1 && end > 0)
+		sscanf(report + strlen(guard_name), REPORT_PARTS, &code, &end) == 1 && end > 0)
 		errors.code = code;
 }
 
@@ -278,6 +278,7 @@ int hydra_run(const struct job_options *options, char *hosts, int count)
 	pid_t hydra = -1;
 	sigset_t mask;
 
+	snprintf(guard_name, sizeof(guard_name), "postern-run[%d]", (int)self);
 	signals = job_signals_open(&mask);
 	if (signals >= 0 && pipe2(error, O_CLOEXEC) == 0)
 		hydra = fork();

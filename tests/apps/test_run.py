@@ -470,7 +470,7 @@ class Hydra(programs.Case):
             done = self.hydra(programs.program("postern-run"), "-n", "4", "-H", "localhost:2,127.0.0.9:2", "sh", "-c",
                               f"[ $PMI_RANK != 3 ] || {how}; exec {RING} 10", PTL_PEER_TIMEOUT="600s", **reaches)
             self.assertEqual(done.returncode, code, done.stderr)
-            self.assertIn(f"postern-run: rank 3 on {os.uname().nodename} ended with exit code {code}; the job is ended\n", done.stderr)
+            self.assertRegex(done.stderr, rf"postern-run\[[0-9]+\]: rank 3 on {os.uname().nodename} ended with exit code {code}; the job is ended\n")
 
     def started(self, script, ranks, **streams):
         """A job on this host by postern-run -H."""
@@ -483,6 +483,13 @@ class Hydra(programs.Case):
         for writes in (r"printf 'a\0b'", "printf %9999s"):
             job = self.started(f"[ $PMI_RANK = 1 ] || exec sleep 600; {writes} >&2; exit 3", 2, stderr=subprocess.DEVNULL)
             self.assertEqual(job.wait(programs.TIMEOUT), 3, writes)
+
+    def test_a_report_of_another_job_ends_nothing(self):
+        inner = f"{programs.program('postern-run')} -n 1 -H localhost sh -c 'exit 9'"
+        done = self.hydra(programs.program("postern-run"), "-n", "1", "-H", "localhost", "sh", "-c",
+                          f"env -u PMI_RANK -u PMI_FD -u PMI_SIZE -u PMI_PORT -u PMI_ID {inner}; sleep 0.5; echo $?")
+        self.assertIn("ended with exit code 9; the job is ended", done.stderr)
+        self.assertEqual((done.stdout, done.returncode), ("0\n", 0), done.stderr)
 
     def test_a_job_that_writes_faster_than_its_output_is_read_is_ended(self):
         """By a rank that fails, and by a signal."""
