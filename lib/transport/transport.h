@@ -302,10 +302,10 @@ bool transport_awaits(const struct transport *transport);
 /* Looks at each peer. */
 void transport_awaited(const struct transport *transport, struct transport_awaited *awaited);
 
-/* For looking inside: write members of an object that is open. */
-/* Of its life, and of how many peers there are. */
+/* For looking inside. These functions write members of a JSON object that is open. */
+/* Incarnation, checksum and number of peers. */
 void transport_tell_life(const struct transport *transport, struct report *report);
-/* What waits in it. */
+/* Numbers of messages, peers and frames in work. */
 void transport_tell_queues(const struct transport *transport, struct report *report);
 uint32_t transport_peer_count(const struct transport *transport);
 /* Writes up to count peers as items, from position *cursor (0: the first) of the table on, looks at

@@ -563,7 +563,7 @@ static void a_poll_set_tells_of_it(void **state)
 	assert_int_equal(fi_poll(set, found, 4), 1);
 	assert_ptr_equal(found[0], &region_writes);
 	assert_int_equal(fi_poll(set, found, 4), 0);
-	/* What has come before the program sets the counter is known to it. */
+	/* A counter that the program sets has counted all writes that came before. */
 	assert_ok(fi_write(
 		sides[0].ep, local, 8, NULL, there, at_of(target), fi_mr_key(region), &context));
 	done_take(FI_RMA | FI_WRITE, &context);
