@@ -580,7 +580,9 @@ static void ranks_start(const struct job_options *options)
 
 /* --- the turn */
 
-int job_signals_open(sigset_t *found)
+/* A descriptor for the signals that end the job or report the end of a child. A signal that this
+ * process was started to ignore stays ignored. */
+static int signals_open(void)
 {
 	static const int numbers[] = {SIGINT, SIGTERM, SIGHUP, SIGCHLD};
 	struct sigaction action;
@@ -593,7 +595,7 @@ int job_signals_open(sigset_t *found)
 			sigaddset(&wanted, numbers[n]);
 	blocked = wanted;
 	sigaddset(&blocked, SIGPIPE);
-	sigprocmask(SIG_BLOCK, &blocked, found);
+	sigprocmask(SIG_BLOCK, &blocked, &mask);
 	return signalfd(-1, &wanted, SFD_CLOEXEC | SFD_NONBLOCK);
 }
 
@@ -709,7 +711,7 @@ int job_run(const struct job_options *options)
 	/* Signals still end this process while it waits for rank 0. */
 	if (options->meet && !ranks_meet(options))
 		return EXIT_FAILURE;
-	signals = job_signals_open(&mask);
+	signals = signals_open();
 	if (signals < 0) {
 		job_tell("signals cannot be received: %s: close some files", strerror(errno));
 		return EXIT_FAILURE;

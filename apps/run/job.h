@@ -3,7 +3,6 @@
 #ifndef RUN_JOB_H
 #define RUN_JOB_H
 
-#include <signal.h>
 #include <stdbool.h>
 
 #define RANKS_MAX 1024u
@@ -22,11 +21,6 @@ struct job_options {
 
 /* Runs a job until all its processes have ended, and returns its exit code. */
 int job_run(const struct job_options *options);
-
-/* Blocks the signals that end the job or report the end of a child. Returns a descriptor for them,
- * and which signals were blocked before. A signal that this process was started to ignore stays
- * ignored. */
-int job_signals_open(sigset_t *found);
 
 /* One sentence on standard error. */
 void job_tell(const char *format, ...) __attribute__((format(printf, 1, 2)));

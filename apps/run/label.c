@@ -15,8 +15,7 @@
 static int error;
 static bool given_up;
 
-/* Is this process told to end? Its signals are blocked (job.c, hydra.c), and stay until they are
- * read. */
+/* Is this process told to end? Its signals are blocked (job.c), and stay until they are read. */
 static bool told_to_end(void)
 {
 	sigset_t pending;
@@ -29,7 +28,7 @@ static bool told_to_end(void)
 /* Waits for the reader of our output. If this process is told to end meanwhile, this and all
  * further output is given up: ranks go on writing until they are ended. Returns false if the output
  * cannot be written to. What poll() has room for does not block, even if a pipe does. */
-bool label_pass(int to, const char *bytes, size_t count)
+static bool write_all(int to, const char *bytes, size_t count)
 {
 	while (count > 0 && !given_up) {
 		struct pollfd room = {.fd = to, .events = POLLOUT};
@@ -63,7 +62,7 @@ static bool line_write(struct label *label, size_t length)
 		line[count++] = '\n';
 	label->filled -= length;
 	memmove(label->bytes, label->bytes + length, label->filled);
-	return label_pass(label->to, line, count);
+	return write_all(label->to, line, count);
 }
 
 static void label_close(struct label *label)

@@ -25,11 +25,7 @@ bool label_turn(struct label *label);
  * may hold the stream open. */
 void label_end(struct label *label);
 
-/* Passes on bytes as they are. Returns false if they cannot be written. Both need the signals that
- * end this process to be blocked. */
-bool label_pass(int to, const char *bytes, size_t count);
-
-/* Why output could not be passed on, the first time; 0: all was. */
+/* Why a line could not be passed on, the first time; 0: all lines were. */
 int label_error(void);
 
 #endif

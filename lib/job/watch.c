@@ -62,8 +62,8 @@ void watch_begin_joining(struct job *job)
 static void others_late(struct job *job)
 {
 	log_warning("rank %u has waited %.3g s (PTL_PEER_TIMEOUT) for all ranks to join: one of "
-		    "them has ended, or is late; if one has ended, end the job (postern-run and "
-		    "\"srun -K\" do so by themselves)",
+		    "them has ended, or is late; if one has ended, end the job (\"srun -K\" does "
+		    "so by itself)",
 		job->rank, (double)job->watch.peer_timeout / SECOND);
 	job->watch.active = false;
 }

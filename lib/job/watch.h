@@ -21,7 +21,8 @@
 
 #include <job/job.h>
 
-/* This rank is about to come to a barrier. All join there if it does not know its neighbour yet. */
+/* This rank is about to come to a barrier. If it does not know its neighbour yet, all ranks join
+ * there. */
 void watch_begin(struct job *job);
 /* The same, at a barrier at which all join. */
 void watch_begin_joining(struct job *job);
