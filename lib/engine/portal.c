@@ -2,6 +2,9 @@
 /* portal.c - see portal.h. */
 #include <engine/portal.h>
 
+#include <string.h>
+
+#include <base/random.h>
 #include <base/report.h>
 #include <engine/unexpected.h>
 
@@ -50,6 +53,37 @@ void portals_exhaust(struct space *space, const struct queue *queue)
 			atomic_load_explicit(&segment_portal(space->segment, i)->state,
 				memory_order_relaxed) == PORTAL_ENABLED)
 			portal_exhaust(space, i);
+}
+
+static void round_begin(struct strangers *strangers, const struct queue *queue)
+{
+	strangers->round++;
+	strangers->until = queue->tail;
+	strangers->before = strangers->given;
+	strangers->given = 0;
+	memset(strangers->of, 0, sizeof(strangers->of));
+}
+
+bool stranger_has_place(
+	struct space *space, const struct queue *queue, uint64_t most, struct process from)
+{
+	struct strangers *strangers = space->strangers;
+	const uint64_t used = queue_used(queue);
+	uint64_t all;
+	uint16_t *has;
+
+	if (queue->tail - used >= strangers->until)
+		round_begin(strangers, queue);
+	all = strangers->before + strangers->given;
+	has = &strangers->of[random_mix(space->engine->secret[0] + strangers->round * RANDOM_STEP +
+					from.nid) %
+			     STRANGER_SHARES];
+	if (all >= most || *has * UINT64_C(4) >= most - all ||
+		used + queue->incoming >= queue->refuse_at)
+		return false;
+	++*has;
+	strangers->given++;
+	return true;
 }
 
 static enum answer portal_open(struct space *space, const struct command *command)

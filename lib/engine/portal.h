@@ -7,6 +7,13 @@
  *     the Portal may fill. One that cannot be accepted disables the Portal; so does an event that
  *     cannot be refused and finds `refuse_at` others.
  *     Then DISABLED is logged, when messages accepted before have ended.
+ * T10. Messages to a Portal for strangers, and refusals of letters (rma.c, C6), can come from any
+ *     process. All together have as many places in the queue as such a Portal may fill, whatever
+ *     others have. A node has at most a quarter of those that are left. The rest is refused, and no
+ *     Portal is disabled by it. Places are counted in rounds. A round ends when the program has
+ *     read all events that were in the queue when the round began; so those of this round and of
+ *     the one before count as in use. Nodes whose numbers are mixed to the same value have one
+ *     share together in this round, and hardly ever in the next.
  */
 #ifndef ENGINE_PORTAL_H
 #define ENGINE_PORTAL_H
@@ -24,6 +31,10 @@ static inline struct match_list *portal_list(
 void portal_exhaust(struct space *space, uint32_t index);
 /* All controlled Portals that log to this queue have. */
 void portals_exhaust(struct space *space, const struct queue *queue);
+/* T10. Takes a place in a queue for an event that a stranger causes, of `most` for all strangers.
+ * Returns false if there is none. */
+bool stranger_has_place(
+	struct space *space, const struct queue *queue, uint64_t most, struct process from);
 /* After the end of a message: T5. */
 void portal_settle(struct space *space, uint32_t index);
 /* The answer to a command for a Portal. */

@@ -22,7 +22,7 @@
  *     one's that its answer goes to. It is pending at both.
  * C6. A refusal of a letter (letters.h) is an ACK without a user, from the process that
  *     refuses, with the cookie that it refuses as its value. Any process can send one, whether it
- *     was sent a letter or not, so refusals fill no more than the Portal's part of the queue. What
+ *     was sent a letter or not, so a node has a share of the places for them (portal.h, T10). What
  *     finds no place there is lost: the next store is refused, too.
  * C7. A load of two-sided messages is refused while the target's queue has no place for its event.
  *     It is repeated, under another name, until the target answers otherwise, whatever the programs
@@ -41,6 +41,7 @@
 #include <engine/amo.h>
 #include <engine/fetch.h>
 #include <engine/outcome.h>
+#include <engine/portal.h>
 #include <engine/statistics.h>
 #include <engine/tiers.h>
 #include <engine/unexpected.h>
@@ -502,7 +503,7 @@ static void rma_refused(
 	const struct tier_portal *portal = &space->portals[header->portal];
 	struct queue *queue = queue_alive(portal->logs, portal->queue);
 
-	if (queue && queue_used(queue) + queue->incoming < portal->most)
+	if (queue && stranger_has_place(space, queue, portal->most, from))
 		tier_log(space, queue, &event, &account);
 	else
 		space_count(space, refusals_late);

@@ -59,6 +59,7 @@ static void tables_place(struct space *space)
 	if (space->kind == SPACE_TIERS) {
 		unexpected_place(space, &space->tables);
 		letters_place(space, &space->tables);
+		space->strangers = pages_table(&space->tables, 1, sizeof(*space->strangers));
 	}
 }
 

@@ -136,6 +136,15 @@ struct sharer {
  * number at the other end. */
 #define DENIED_MOST 32u
 
+/* portal.h, T10 */
+#define STRANGER_SHARES 512
+struct strangers {
+	uint64_t round;               /* how many rounds have begun */
+	uint64_t until;               /* position in the queue: when it was read, one begins */
+	uint32_t given, before;       /* places, in this round, and in the one before */
+	uint16_t of[STRANGER_SHARES]; /* in this round, by node */
+};
+
 struct space {
 	struct engine *engine;
 	struct segment *segment;
@@ -158,6 +167,7 @@ struct space {
 
 	/* SPACE_TIERS */
 	struct tier_portal *portals;
+	struct strangers *strangers;
 	struct kept_table kept;
 	struct kept_list *kept_lists;   /* one per Portal */
 	struct header *headers;         /* unexpected.c, by kept message */

@@ -6,7 +6,7 @@
  * T3. An operation stops being pending before its event is published: a program that reads the
  *     event may withdraw the entry.
  * T4. A counter has changed before the event that tells of the same can be seen.
- * T5 stands in portal.h.
+ * T5 and T10 stand in portal.h.
  * T6. An atomic is carried out where its request is taken, in one go: once, as the request comes
  *     once. The values that it found are answered from a copy, which the answer owns.
  * T7. A load of at most AMO_BYTES_MAX is answered from a copy as well: later messages do not change
@@ -200,6 +200,22 @@ static bool request_drop(
 	return false;
 }
 
+/* T10. A message of any process, which has no data and is not kept. */
+static __attribute__((noinline)) enum tier_verdict stranger_admit(struct space *space,
+	struct process from, const struct message_header *header, const struct region *region)
+{
+	const struct queue *queue = region_queue(region);
+
+	if (header->requested != 0) {
+		space_count(space, dropped_operation);
+		return TIER_OPERATION;
+	}
+	if (!queue || stranger_has_place(space, queue, space->portals[header->portal].most, from))
+		return TIER_OK;
+	space_count(space, dropped_share);
+	return TIER_REFUSED;
+}
+
 /* T9. Are processes held? One is no more when it repeats its requests, or is forgotten. */
 static void held_look(struct engine *engine)
 {
@@ -291,6 +307,8 @@ static ALWAYS_INLINE enum tier_verdict tiers_find(struct space *space, struct pr
 		space_deny(space, from, header, "the entry that it matches", "dropped_permission");
 	if (verdict != TIER_OK)
 		return verdict;
+	if (space->portals[header->portal].strangers)
+		return stranger_admit(space, from, header, find->region);
 	header_left = unexpected_has_room(space, find->attachment, find->process);
 	if (space->portals[header->portal].controlled &&
 		!(header_left && portal_has_places(space, header->portal, find->region,

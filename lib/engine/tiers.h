@@ -21,8 +21,8 @@
 struct tier_portal {
 	uint64_t queue;     /* handle, 0: none */
 	struct queue *logs; /* what it names */
-	/* events in the queue, beyond which a Portal that is controlled accepts nothing (T5), and
-	 * refusals of letters are lost (rma.c, C6) */
+	/* events in the queue, beyond which a Portal that is controlled accepts nothing (T5);
+	 * those that strangers have (T10) */
 	uint64_t most;
 	uint32_t pending;  /* messages in progress */
 	bool controlled;   /* it is disabled rather than that anything is lost */

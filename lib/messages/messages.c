@@ -12,9 +12,9 @@
 #include <engine/statistics.h>
 #include <wire/message.h>
 
-#define EVENTS      60000        /* M6; what others do fills only a part: */
-#define ASKED       (EVENTS / 4) /* peers' fetches and words */
-#define UNASKED     (EVENTS / 8) /* greetings, and refusals of letters, which anybody can send */
+#define EVENTS      60000         /* M6; what others do fills only a part: */
+#define ASKED       (EVENTS / 4)  /* peers' fetches and words */
+#define UNASKED     (EVENTS / 16) /* greetings, refusals of letters: anybody can send them */
 #define EVENT_BYTES (UINT64_C(32) << 20)
 #define BESIDE_MAX  2 /* queues of others that a thread sleeps at */
 

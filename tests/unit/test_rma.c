@@ -333,7 +333,15 @@ static void refusal__of_a_store_without_an_answer_is_an_event_of_no_user(void **
 	assert_int_equal(event.verdict, TIER_DROPPED);
 	assert_int_equal(event.nid, RIG_PEER.nid);
 	assert_int_equal(event.value, 77);
-	/* A process that refuses without end fills the Portal's part of the queue, and no more. */
+	/* A process that refuses without end leaves places to others (portal.h, T10). */
+	for (unsigned i = 0; i < 100; i++)
+		arrive(&refusal);
+	fake_deliver((struct process){.nid = 9, .pid = 80}, &refusal, NULL, 0);
+	for (unsigned i = 0; i < 4; i++)
+		rig_tier_event(caller->space, caller->queue, TIER_ACK);
+	assert_int_equal(rig_tier_event(caller->space, caller->queue, TIER_ACK).nid, 9);
+	rig_no_event(caller->space, caller->queue);
+	/* All together fill the Portal's part of the queue, and no more. */
 	caller->rig->engine->opened[caller->space->space]->portals[0].most = 2;
 	for (unsigned i = 0; i < 100; i++)
 		arrive(&refusal);

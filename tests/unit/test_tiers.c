@@ -464,6 +464,129 @@ static void rank__must_be_that_of_the_sender(void **state)
 	rig_space_free(space);
 }
 
+#define STRANGER_PORTAL 1
+#define STRANGER_PLACES 40u
+
+/* A space whose Portals log to one queue. A Portal is for strangers, who have STRANGER_PLACES. */
+static struct rig *space_for_strangers(struct fake_target *target, uint64_t *queue)
+{
+	struct rig *space = rig_tiers(target->rig, true, queue);
+	struct command open = {
+		.kind = COMMAND_PORTAL_OPEN, .update = 1, .position = POSITION_STRANGERS};
+	struct command close = {.kind = COMMAND_PORTAL_CLOSE};
+
+	*queue = rig_queue(space, 128);
+	open.object.index = close.object.index = STRANGER_PORTAL;
+	open.object.other = *queue;
+	open.object.most = STRANGER_PLACES;
+	assert_int_equal(rig_ask(space, &close), ANSWER_OK);
+	atomic_store(&segment_portal(space->segment, STRANGER_PORTAL)->state, PORTAL_CLAIMED);
+	assert_int_equal(rig_ask(space, &open), ANSWER_OK);
+	rig_append(space, &(struct rig_tier){.start = target->memory,
+				  .portal = STRANGER_PORTAL,
+				  .ignore = UINT64_MAX,
+				  .options = BOTH,
+				  .log = TIER_BIT(TIER_LINK)});
+	return space;
+}
+
+static enum tier_verdict stranger_says(uint32_t nid, uint64_t length)
+{
+	struct message_header header = request(MESSAGE_STORE, length);
+	enum tier_verdict verdict;
+	struct fake_sent *sent;
+
+	header.space = 6;
+	header.portal = STRANGER_PORTAL;
+	fake_deliver((struct process){.nid = nid, .pid = 80}, &header, data, length);
+	sent = fake_next();
+	assert_non_null(sent);
+	verdict = sent->header.detail & MESSAGE_VERDICT;
+	fake_finish(sent, TRANSPORT_OK);
+	return verdict;
+}
+
+/* Until it is refused. */
+static unsigned stranger_fills(uint32_t nid)
+{
+	unsigned count = 0;
+
+	while (stranger_says(nid, 0) == TIER_OK)
+		count++;
+	return count;
+}
+
+static unsigned events_read(struct rig *space, uint64_t queue)
+{
+	struct rig_tier_event event;
+	unsigned count = 0;
+
+	for (; rig_take_tier(space, queue, &event) == QUEUE_EVENT; count++)
+		assert_int_equal(event.kind, TIER_PUT);
+	return count;
+}
+
+/* T10 */
+static void strangers__of_one_node_or_of_twelve_leave_places_to_others(void **state)
+{
+	struct fake_target *target = *state;
+	unsigned count = 0;
+	uint64_t queue;
+	struct rig *space = space_for_strangers(target, &queue);
+
+	count += stranger_fills(100);
+	assert_int_equal(count, 9);
+	for (uint32_t nid = 101; nid < 112; nid++)
+		count += stranger_fills(nid);
+	assert_int_equal(stranger_says(200, 0), TIER_OK);
+	assert_int_equal(rig_counter(space, dropped_share), 12);
+	assert_int_equal(rig_counter(space, dropped_disabled), 0);
+	assert_int_equal(events_read(space, queue), count + 1);
+	/* Those that were read count no more. */
+	assert_int_equal(stranger_says(100, 0), TIER_OK);
+	assert_int_equal(stranger_fills(100), 8);
+	assert_int_equal(events_read(space, queue), 9);
+	rig_stop(target->rig);
+	rig_space_free(space);
+}
+
+/* T10. However many there are, and whenever the program reads some. */
+static void strangers__fill_their_places_alone(void **state)
+{
+	struct fake_target *target = *state;
+	struct rig_tier_event event;
+	unsigned used = 0;
+	uint64_t queue;
+	struct rig *space = space_for_strangers(target, &queue);
+
+	for (uint32_t i = 0; i < 3000; i++) {
+		used += stranger_says(1000 + i, 0) == TIER_OK;
+		assert_in_range(used, 1, STRANGER_PLACES);
+		if (i % 3 == 0 && i % 500 > 100)
+			used -= rig_take_tier(space, queue, &event) == QUEUE_EVENT;
+	}
+	assert_true(rig_counter(space, dropped_share) > 1000);
+	assert_int_equal(events_read(space, queue), used);
+	assert_int_equal(stranger_says(7, 0), TIER_OK);
+	rig_stop(target->rig);
+	rig_space_free(space);
+}
+
+/* T10 */
+static void strangers__bring_no_data(void **state)
+{
+	struct fake_target *target = *state;
+	uint64_t queue;
+	struct rig *space = space_for_strangers(target, &queue);
+
+	assert_int_equal(stranger_says(100, 8), TIER_OPERATION);
+	assert_int_equal(rig_counter(space, dropped_operation), 1);
+	assert_int_equal(target->memory[0], 0);
+	assert_int_equal(events_read(space, queue), 0);
+	rig_stop(target->rig);
+	rig_space_free(space);
+}
+
 static enum answer rank_ended(struct rig *space, uint32_t rank)
 {
 	struct command command = {.kind = COMMAND_RANK_ENDED};
@@ -889,6 +1012,9 @@ int main(void)
 		test(refusal__is_told_to_who_wants_no_other_answer),
 		test(message__of_another_kind_of_space_is_dropped),
 		test(rank__must_be_that_of_the_sender),
+		test(strangers__of_one_node_or_of_twelve_leave_places_to_others),
+		test(strangers__fill_their_places_alone),
+		test(strangers__bring_no_data),
 		test(rank__has_ended_with_its_last_message),
 		test(counter__is_set_added_to_and_freed),
 		test(fetch__answers_what_it_found_and_keeps_that_until_the_answer_is_done),
