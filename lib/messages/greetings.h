@@ -3,11 +3,13 @@
  * answered, and those that it has sent and that are under way. The caller has the front end's lock.
  *
  * G1. At most GREETINGS_MAX greetings wait, and at most ANSWERS_MAX answers are under way. Of both,
- *     a node has no more than are left for all other nodes, so no host keeps out the greetings of
- *     others. A greeting beyond that is dropped. Its sender repeats it.
+ *     a node has at most a quarter of the places that are left, so no host keeps out the greetings
+ *     of others, nor do twelve together. A greeting beyond that is dropped. Its sender repeats it.
  * G2. greetings_answer() answers the greetings that wait when it begins. A greeting that comes
  *     meanwhile waits for the next call, so peers that greet without end do not keep the program in
  *     the call.
+ * G3. What a greeting costs does not grow with those that are kept: a table counts what each node
+ *     has. The nodes' places in the table depend on a random number.
  */
 #ifndef MESSAGES_GREETINGS_H
 #define MESSAGES_GREETINGS_H
@@ -18,7 +20,16 @@
 #define GREETINGS_MAX 4096u
 #define ANSWERS_MAX   8192u
 
+/* What a node has of the places. */
+struct greeting_node {
+	struct link link; /* of its list of nodes */
+	uint32_t nid;
+	uint32_t waiting, answers;
+};
+
 struct greetings {
+	struct link *nodes; /* G3: lists of those that have places; NULL: there were none yet */
+	uint64_t key;
 	struct link waiting, sent;
 	uint32_t waiting_count;
 	uint32_t answers; /* among those sent */
@@ -27,6 +38,7 @@ struct greetings {
 /* A greeting that was received. */
 struct kept_greeting {
 	struct link link;
+	struct greeting_node *node;
 	struct process from;
 	uint64_t words[3];
 };

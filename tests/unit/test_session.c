@@ -516,12 +516,12 @@ static void newcomers_hear_an_answer_whoever_has_taken_none(void **state)
 		work(other);
 	}
 	assert_int_equal(one->greetings.answers, 5000);
-	/* One node has no more than are left for all others. */
+	/* One node has a quarter of those that are left. */
 	for (uint32_t i = 0; i < 3000; i++) {
 		kept += greet(ENEMY, 5, 1);
 		work(one);
 	}
-	assert_int_equal(kept, (8192 - 5000) / 2);
+	assert_int_equal(kept, 639);
 	assert_true(greet(OTHER, 6, 1));
 }
 
@@ -562,14 +562,34 @@ static void no_session_goes_that_the_program_wants(void **state)
 	assert_false(is_open(2, 3));
 }
 
-static void a_node_has_no_more_greetings_that_wait_than_are_left_for_others(void **state)
+/* Greets as often as greetings are kept. */
+static uint32_t node_fills(uint32_t nid)
 {
 	uint32_t kept = 0;
 
+	while (greet(nid, 5, 1))
+		kept++;
+	return kept;
+}
+
+static void twelve_nodes_that_greet_without_end_leave_places_to_others(void **state)
+{
 	(void)state;
-	for (uint32_t i = 0; i < 5000; i++)
-		kept += greet(ENEMY, 5, 1);
-	assert_int_equal(kept, 2048);
+	for (uint32_t i = 0; i < 12; i++)
+		(void)node_fills(FORGED + i);
+	assert_in_range(node_fills(ENEMY), 50, 100);
+	for (uint32_t i = 0; i < 40; i++)
+		assert_true(greet(OTHER, i, 1));
+	work(one);
+	assert_true(is_open(OTHER, 39));
+	settle();
+	assert_int_equal(node_fills(ENEMY), 820);
+}
+
+static void a_node_has_a_quarter_of_the_places_that_are_left_to_greetings_that_wait(void **state)
+{
+	(void)state;
+	assert_int_equal(node_fills(ENEMY), 820);
 	for (uint32_t i = 0; i < 100; i++)
 		assert_true(greet(OTHER, i, 1));
 	work(one);
@@ -654,7 +674,8 @@ int main(void)
 			newcomers_hear_an_answer_whoever_has_taken_none, setup_patient, teardown),
 		TEST(no_session_goes_that_has_carried_a_message),
 		TEST(no_session_goes_that_the_program_wants),
-		TEST(a_node_has_no_more_greetings_that_wait_than_are_left_for_others),
+		TEST(a_node_has_a_quarter_of_the_places_that_are_left_to_greetings_that_wait),
+		TEST(twelve_nodes_that_greet_without_end_leave_places_to_others),
 		TEST(a_call_ends_while_a_peer_greets_without_end),
 		TEST(greetings_of_any_bits_harm_no_other_peer),
 		TEST(a_greeting_is_of_the_node_that_sends_it),
