@@ -4,6 +4,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <unistd.h>
 
 #include <base/clock.h>
@@ -18,7 +19,7 @@
 
 #define MESSAGES_SPACE 2
 #define PIDS           (UINT32_C(1) << 24)
-#define PID_TRIES      64
+#define PID_TRIES      8
 #define EAGER          32768
 #define LEAST          64 /* FI_OPT_MIN_MULTI_RECV, if the program does not set it */
 
@@ -153,20 +154,28 @@ static int endpoint_bind(struct fid *fid, struct fid *bound, uint64_t flags)
 
 /* --- enabling */
 
+/* A process id to try. Nobody foresees those after the first, so another user of a node cannot take
+ * all of them; nor are they the same in containers whose processes have the same numbers. */
+static uint32_t pid_choose(bool again)
+{
+	static _Atomic uint32_t last;
+	uint32_t number = (uint32_t)getpid() + atomic_fetch_add(&last, 1);
+
+	if (again)
+		(void)!getrandom(&number, sizeof(number), GRND_NONBLOCK);
+	return FI_PROCESS | (number & (PIDS - 1));
+}
+
 /* An interface under a process id that nobody has on this node. */
 static enum answer interface_make(struct endpoint *endpoint)
 {
-	static _Atomic uint32_t last;
 	const struct segment_limits none = {0};
 	enum answer answer = ANSWER_TAKEN;
 
 	for (unsigned i = 0; i < PID_TRIES && answer == ANSWER_TAKEN; i++) {
-		uint32_t pid = FI_PROCESS |
-			       (((uint32_t)getpid() + atomic_fetch_add(&last, 1)) & (PIDS - 1));
-
 		library_lock();
-		answer = interface_open_beside(&fi_front, endpoint->domain->device, pid, true,
-			&none, &endpoint->interface);
+		answer = interface_open_beside(&fi_front, endpoint->domain->device,
+			pid_choose(i != 0), true, &none, &endpoint->interface);
 		if (answer == ANSWER_OK) {
 			const struct interface *interface =
 				&interfaces[handle_interface(endpoint->interface)];
