@@ -46,6 +46,8 @@
 #include <engine/tiers.h>
 #include <engine/unexpected.h>
 
+#define ALWAYS_INLINE inline __attribute__((always_inline))
+
 /* Does its request bring data? */
 static bool rma_stores(const struct operation *operation)
 {
@@ -76,13 +78,13 @@ static __attribute__((noinline)) bool request_unpack(struct operation *operation
 }
 
 /* The data of a request. Returns false if some of it is not there. */
-static inline bool request_gather(
-	struct operation *operation, const struct rma_line *line, const uint8_t *given)
+static ALWAYS_INLINE bool request_gather(struct operation *operation, const struct rma_line *line,
+	const uint8_t *given, uint8_t message)
 {
 	const struct map memory = region_map(operation->rma.source,
-		line->message == MESSAGE_FETCH ? line->source_local : line->local, line->length);
+		message == MESSAGE_FETCH ? line->source_local : line->local, line->length);
 
-	if (line->copied || operand_size(line) != 0) {
+	if (line->copied || (message == MESSAGE_FETCH && operand_size(line) != 0)) {
 		const struct map copy = memory; /* so that the original stays in registers */
 
 		return request_unpack(operation, line, given, &copy);
@@ -116,10 +118,10 @@ static void load_note(
 	operation->account.offset = header->offset;
 }
 
-void rma_begin(struct space *space, const struct move *move, const struct rma_line *line,
-	const void *given)
+/* rma_begin() of a kind of message. */
+static ALWAYS_INLINE void rma_start(struct space *space, const struct move *move,
+	const struct rma_line *line, const void *given, const uint8_t message)
 {
-	const uint8_t message = line->message;
 	const bool fetches = message == MESSAGE_FETCH, loads = fetches || message == MESSAGE_LOAD;
 	struct engine *engine = space->engine;
 	struct region *region = region_find(space, move->region, move->generation);
@@ -161,7 +163,7 @@ void rma_begin(struct space *space, const struct move *move, const struct rma_li
 		source->pending += source != region;
 	if (message != MESSAGE_LOAD) {
 		header.value = move->value;
-		gathered = request_gather(operation, line, given);
+		gathered = request_gather(operation, line, given, message);
 	} else {
 		header.requested = line->length;
 		operation->message.memory = map_of_piece(NULL, 0);
@@ -181,6 +183,16 @@ void rma_begin(struct space *space, const struct move *move, const struct rma_li
 		operation->message.missing = false;
 		rma_requested(operation, TRANSPORT_FAULT);
 	}
+}
+
+/* The copy for stores alone saves 3 % of the instructions of a put that is counted (p4count). */
+void rma_begin(struct space *space, const struct move *move, const struct rma_line *line,
+	const void *given)
+{
+	if (line->message == MESSAGE_STORE)
+		rma_start(space, move, line, given, MESSAGE_STORE);
+	else
+		rma_start(space, move, line, given, line->message);
 }
 
 void rma_fetch(struct space *space, const struct fetch *fetch)
