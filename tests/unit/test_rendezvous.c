@@ -24,6 +24,7 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <linux/memfd.h>
 
 #include <base/clock.h>
 #include <base/log.h>
@@ -38,6 +39,27 @@
 #define SLEEPS     20000u
 #define ROUNDS     500000u
 #define ROUNDS_END SECOND /* fewer rounds on busy CPUs */
+
+/* --- memory --- */
+
+/* Of these the kernel may have none when they are touched. So they are not even mapped, which would
+ * set errno where there are none. */
+static void shared_accept__takes_no_huge_pages(void **state)
+{
+	const size_t bytes = (size_t)2 << 20;
+	int file =
+		memfd_create("huge", MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_HUGETLB | MFD_HUGE_2MB);
+
+	(void)state;
+	if (file < 0)
+		skip();
+	assert_int_equal(ftruncate(file, (off_t)bytes), 0);
+	assert_int_equal(fcntl(file, F_ADD_SEALS, SHARED_SEALS), 0);
+	errno = 0;
+	assert_null(shared_accept(file, bytes, SHARED_SEALS, PROT_READ));
+	assert_int_equal(errno, 0);
+	close(file);
+}
 
 /* --- tools --- */
 
@@ -857,9 +879,33 @@ static void parcel_take__leaves_a_message_with_more_descriptors(void **state)
 	close(ends[1]);
 }
 
+/* It ends the connection, as its length is 0; what it brings is closed. */
+static void parcel_receive__closes_what_comes_with_an_empty_message(void **state)
+{
+	const int before = dup(STDIN_FILENO);
+	struct parcel parcel;
+	int ends[2], after;
+
+	(void)state;
+	close(before); /* the lowest number that is free */
+	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends), 0);
+	assert_true(parcel_send(ends[0], NULL, 0, (const int[]){STDIN_FILENO, STDIN_FILENO}, 2));
+	assert_int_equal(parcel_receive(&parcel, ends[1], 2), HEARD_END);
+	assert_int_equal(parcel.count, 0);
+	close(ends[0]);
+	close(ends[1]);
+	after = dup(STDIN_FILENO);
+	close(after);
+	assert_int_equal(after, before);
+	assert_int_equal(fcntl(before + 2, F_GETFD), -1);
+	assert_int_equal(fcntl(before + 3, F_GETFD), -1);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(shared_accept__takes_no_huge_pages),
+		cmocka_unit_test(parcel_receive__closes_what_comes_with_an_empty_message),
 		cmocka_unit_test(parcel_take__leaves_a_message_with_more_descriptors),
 		cmocka_unit_test(messages_drop__leaves_what_brings_descriptors),
 		cmocka_unit_test(shared_file__says_that_a_limit_forbids_it),
