@@ -59,6 +59,8 @@ static const char help_text[] =
 	"At most 1,024 processes can be connected, and at most 256 of one user. A user also\n"
 	"never has more processes than there are free places for the others. --per-user lowers\n"
 	"the limit of 256. With --group, only root and members of a group can use posternd.\n"
+	"Each user id counts as a user. So a user who has subordinate ids (/etc/subuid) can take\n"
+	"the places of many users; do not admit such users unless you trust them.\n"
 	"\n"
 	"A user can make posternd hold as many descriptors as the user's limit of open files\n"
 	"(ulimit -Hn) allows. If posternd's limit is no higher, such a user can keep new\n"
