@@ -64,9 +64,10 @@ static void round_begin(struct strangers *strangers, const struct queue *queue)
 	memset(strangers->of, 0, sizeof(strangers->of));
 }
 
-bool stranger_has_place(
-	struct space *space, const struct queue *queue, uint64_t most, struct process from)
+bool stranger_has_place(struct space *space, const struct queue *queue, uint64_t most,
+	struct process from, bool refuses)
 {
+	const uint64_t sharer = (uint64_t)refuses << 32 | from.nid;
 	struct strangers *strangers = space->strangers;
 	const uint64_t used = queue_used(queue);
 	uint64_t all;
@@ -76,7 +77,7 @@ bool stranger_has_place(
 		round_begin(strangers, queue);
 	all = strangers->before + strangers->given;
 	has = &strangers->of[random_mix(space->engine->secret[0] + strangers->round * RANDOM_STEP +
-					from.nid) %
+					sharer) %
 			     STRANGER_SHARES];
 	if (all >= most || *has * UINT64_C(4) >= most - all ||
 		used + queue->incoming >= queue->refuse_at)

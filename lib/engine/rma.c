@@ -515,7 +515,7 @@ static void rma_refused(
 	const struct tier_portal *portal = &space->portals[header->portal];
 	struct queue *queue = queue_alive(portal->logs, portal->queue);
 
-	if (queue && stranger_has_place(space, queue, portal->most, from))
+	if (queue && stranger_has_place(space, queue, portal->most, from, true))
 		tier_log(space, queue, &event, &account);
 	else
 		space_count(space, refusals_late);

@@ -142,7 +142,7 @@ struct strangers {
 	uint64_t round;               /* how many rounds have begun */
 	uint64_t until;               /* position in the queue: when it was read, one begins */
 	uint32_t given, before;       /* places, in this round, and in the one before */
-	uint16_t of[STRANGER_SHARES]; /* in this round, by node */
+	uint16_t of[STRANGER_SHARES]; /* in this round, by node and kind */
 };
 
 struct space {

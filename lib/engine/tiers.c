@@ -210,7 +210,8 @@ static __attribute__((noinline)) enum tier_verdict stranger_admit(struct space *
 		space_count(space, dropped_operation);
 		return TIER_OPERATION;
 	}
-	if (!queue || stranger_has_place(space, queue, space->portals[header->portal].most, from))
+	if (!queue ||
+		stranger_has_place(space, queue, space->portals[header->portal].most, from, false))
 		return TIER_OK;
 	space_count(space, dropped_share);
 	return TIER_REFUSED;

@@ -572,6 +572,27 @@ static void strangers__fill_their_places_alone(void **state)
 	rig_space_free(space);
 }
 
+/* T10. Another user of the node can refuse, but not greet. */
+static void strangers__that_refuse_leave_places_to_those_that_greet(void **state)
+{
+	const struct message_header refusal = {.kind = MESSAGE_STORED,
+		.space = 6,
+		.portal = STRANGER_PORTAL,
+		.detail = TIER_DROPPED};
+	struct fake_target *target = *state;
+	uint64_t queue;
+	struct rig *space = space_for_strangers(target, &queue);
+
+	target->rig->engine->opened[space->space]->two_sided = true;
+	for (unsigned i = 0; i < 100; i++)
+		fake_deliver((struct process){.nid = 100, .pid = 81}, &refusal, NULL, 0);
+	assert_in_range(rig_counter(space, refusals_late), 50, 95);
+	target->rig->engine->opened[space->space]->two_sided = false;
+	assert_int_equal(stranger_says(100, 0), TIER_OK);
+	rig_stop(target->rig);
+	rig_space_free(space);
+}
+
 /* T10 */
 static void strangers__bring_no_data(void **state)
 {
@@ -1014,6 +1035,7 @@ int main(void)
 		test(rank__must_be_that_of_the_sender),
 		test(strangers__of_one_node_or_of_twelve_leave_places_to_others),
 		test(strangers__fill_their_places_alone),
+		test(strangers__that_refuse_leave_places_to_those_that_greet),
 		test(strangers__bring_no_data),
 		test(rank__has_ended_with_its_last_message),
 		test(counter__is_set_added_to_and_freed),
