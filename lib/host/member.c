@@ -2,6 +2,7 @@
 /* member.c - see member.h. */
 #include <host/member.h>
 
+#include <ifaddrs.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -50,6 +51,7 @@ uint32_t member_locality(enum card_network network, const char *node)
 bool member_card(const struct front *front, uint64_t interface, struct card *card)
 {
 	const struct interface *member;
+	struct ifaddrs *all;
 	struct visit visit;
 	int cancel;
 
@@ -69,8 +71,10 @@ bool member_card(const struct front *front, uint64_t interface, struct card *car
 	/* Subnets of the kernel's interface say nothing of a VLAN on it. */
 	if (card->network != CARD_ETHERNET)
 		card->locality = member_locality(card->network, member->port->name);
-	else if (member->encapsulation.vlan == 0)
-		card->locality = card_subnet(card);
+	else if (member->encapsulation.vlan == 0 && getifaddrs(&all) == 0) {
+		card->locality = card_subnet(all, card);
+		freeifaddrs(all);
+	}
 	cancel_release(cancel);
 	visit_leave(&visit);
 	return true;

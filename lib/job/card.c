@@ -4,7 +4,6 @@
 
 #include <arpa/inet.h>
 #include <ifaddrs.h>
-#include <net/if.h>
 #include <netinet/in.h>
 #include <netpacket/packet.h>
 #include <stdatomic.h>
@@ -181,19 +180,36 @@ bool card_unreached(
 	return own->locality != other->locality;
 }
 
+static bool is_link_of(const struct ifaddrs *one, const struct card *card)
+{
+	const struct sockaddr_ll *link = (const void *)one->ifa_addr;
+
+	return link && link->sll_family == AF_PACKET && link->sll_halen == sizeof(card->address) &&
+	       memcmp(link->sll_addr, card->address, sizeof(card->address)) == 0;
+}
+
 unsigned card_interface(const struct ifaddrs *all, const struct card *card)
 {
 	if (card->network != CARD_ETHERNET && card->network != CARD_ETHERNET_UDP)
 		return 0;
-	for (; all; all = all->ifa_next) {
-		const struct sockaddr_ll *link = (const void *)all->ifa_addr;
-
-		if (link && link->sll_family == AF_PACKET &&
-			link->sll_halen == sizeof(card->address) &&
-			memcmp(link->sll_addr, card->address, sizeof(card->address)) == 0)
-			return (unsigned)link->sll_ifindex;
-	}
+	for (; all; all = all->ifa_next)
+		if (is_link_of(all, card))
+			return (unsigned)((const struct sockaddr_ll *)(const void *)all->ifa_addr)
+				->sll_ifindex;
 	return 0;
+}
+
+/* The name of an address may have a label behind a colon. */
+static bool is_address_of(
+	const struct ifaddrs *all, const struct ifaddrs *one, const struct card *card)
+{
+	const size_t length = strcspn(one->ifa_name, ":");
+
+	for (; all; all = all->ifa_next)
+		if (is_link_of(all, card) && strlen(all->ifa_name) == length &&
+			memcmp(all->ifa_name, one->ifa_name, length) == 0)
+			return true;
+	return false;
 }
 
 static uint32_t ip4_of(const struct sockaddr *address)
@@ -201,20 +217,18 @@ static uint32_t ip4_of(const struct sockaddr *address)
 	return ntohl(((const struct sockaddr_in *)(const void *)address)->sin_addr.s_addr);
 }
 
-uint32_t card_subnet(const struct card *card)
+uint32_t card_subnet(const struct ifaddrs *all, const struct card *card)
 {
-	struct ifaddrs *all;
-	uint32_t subnet = 0;
-	unsigned interface;
+	uint32_t subnet = 0, mask;
 
-	if (getifaddrs(&all) != 0)
-		return 0;
-	interface = card_interface(all, card);
-	for (const struct ifaddrs *one = all; one && interface != 0 && subnet == 0;
-		one = one->ifa_next)
-		if (one->ifa_addr && one->ifa_addr->sa_family == AF_INET && one->ifa_netmask &&
-			if_nametoindex(one->ifa_name) == interface)
-			subnet = ip4_of(one->ifa_addr) & ip4_of(one->ifa_netmask);
-	freeifaddrs(all);
+	for (const struct ifaddrs *one = all; one; one = one->ifa_next) {
+		if (!one->ifa_addr || one->ifa_addr->sa_family != AF_INET || !one->ifa_netmask ||
+			!is_address_of(all, one, card))
+			continue;
+		mask = ip4_of(one->ifa_netmask);
+		if (mask == UINT32_MAX || (subnet != 0 && subnet != (ip4_of(one->ifa_addr) & mask)))
+			return 0;
+		subnet = ip4_of(one->ifa_addr) & mask;
+	}
 	return subnet;
 }

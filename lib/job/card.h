@@ -62,9 +62,10 @@ bool card_read(struct card *card, const char *text);
 bool card_unreached(const struct card *own, const struct card *other, uint32_t rank, char *why,
 	size_t size) CORE_API(card_unreached);
 
-/* The index of the kernel interface that has the card's MAC address, and its IPv4 subnet; 0: there
- * is none. */
+/* The index of the kernel interface that has the card's MAC address; 0: there is none. */
 unsigned card_interface(const struct ifaddrs *all, const struct card *card);
-uint32_t card_subnet(const struct card *card);
+/* The IPv4 subnet of the kernel interfaces with the MAC address of the card: an interface, its
+ * bridge or bond, and its VLANs. 0: there is none, it is /32, or there are several. */
+uint32_t card_subnet(const struct ifaddrs *all, const struct card *card);
 
 #endif

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* test_card.c - what ranks tell of themselves: there and back, whatever it is, and whom they reach.
  */
+#include <arpa/inet.h>
+#include <ifaddrs.h>
+#include <netpacket/packet.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -168,6 +171,57 @@ static void card__of_another_subnet_may_be_on_the_same_segment(void **state)
 	assert_false(card_unreached(&own, &other, 3, why, sizeof(why)));
 }
 
+static uint32_t subnet_of(const struct ifaddrs *addresses, unsigned count)
+{
+	static char names[] = "eth1", other[] = "br0", apart[] = "eth10";
+	struct sockaddr_ll links[3];
+	struct ifaddrs all[8] = {{.ifa_name = names}, {.ifa_name = other}, {.ifa_name = apart}};
+	struct card card = some;
+
+	card.network = CARD_ETHERNET;
+	for (unsigned i = 0; i < 3; i++) {
+		links[i] = (struct sockaddr_ll){.sll_family = AF_PACKET, .sll_halen = 6};
+		memcpy(links[i].sll_addr, card.address, sizeof(card.address));
+		links[i].sll_addr[5] ^= i == 2; /* eth10 has another one */
+		all[i].ifa_addr = (struct sockaddr *)&links[i];
+		all[i].ifa_next = &all[i + 1];
+	}
+	for (unsigned i = 0; i < count; i++) {
+		all[3 + i] = addresses[i];
+		all[3 + i].ifa_next = i + 1 < count ? &all[4 + i] : NULL;
+	}
+	return card_subnet(all, &card);
+}
+
+/* Only one subnet tells whether a router may be between two interfaces. */
+static void subnet__is_the_only_one_of_the_mac_address(void **state)
+{
+	static char eth1[] = "eth1", label[] = "eth1:1", br0[] = "br0", eth10[] = "eth10";
+	struct sockaddr_in first = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(0x0a090005)};
+	struct sockaddr_in second = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(0xc0a80105)};
+	struct sockaddr_in wide = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(0xffffff00)};
+	struct sockaddr_in host = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(0xffffffff)};
+	struct ifaddrs addresses[] = {
+		{.ifa_name = eth1,
+			.ifa_addr = (struct sockaddr *)&first,
+			.ifa_netmask = (struct sockaddr *)&wide},
+		{.ifa_name = eth10,
+			.ifa_addr = (struct sockaddr *)&second,
+			.ifa_netmask = (struct sockaddr *)&wide},
+	};
+
+	(void)state;
+	assert_int_equal(subnet_of(addresses, 2), 0x0a090000);
+	addresses[0].ifa_name = br0;
+	assert_int_equal(subnet_of(addresses, 2), 0x0a090000);
+	addresses[1].ifa_name = label;
+	assert_int_equal(subnet_of(addresses, 2), 0);
+	addresses[1].ifa_addr = addresses[0].ifa_addr;
+	assert_int_equal(subnet_of(addresses, 2), 0x0a090000);
+	addresses[0].ifa_netmask = (struct sockaddr *)&host;
+	assert_int_equal(subnet_of(addresses, 1), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -178,6 +232,7 @@ int main(void)
 		cmocka_unit_test(card__tells_ip4_from_ip6),
 		cmocka_unit_test(card__tells_that_ports_differ),
 		cmocka_unit_test(card__of_another_subnet_may_be_on_the_same_segment),
+		cmocka_unit_test(subnet__is_the_only_one_of_the_mac_address),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
