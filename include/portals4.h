@@ -153,10 +153,10 @@ typedef struct {
 
 /* --- Portal table */
 
-#define PTL_PT_ONLY_USE_ONCE      (1u << 0) /* a promise about the entries */
+#define PTL_PT_ONLY_USE_ONCE      (1u << 0) /* hint: all entries have PTL_ME_USE_ONCE */
 #define PTL_PT_FLOWCTRL           (1u << 1) /* disable the portal rather than lose anything */
-#define PTL_PT_ONLY_TRUNCATE      (1u << 2) /* a promise about the entries */
-#define PTL_PT_MATCH_UNORDERED    (1u << 3) /* any entry that matches may be taken */
+#define PTL_PT_ONLY_TRUNCATE      (1u << 2) /* hint: no entry has PTL_ME_NO_TRUNCATE */
+#define PTL_PT_MATCH_UNORDERED    (1u << 3) /* a message may go to any entry that matches */
 #define PTL_PT_ALLOC_DISABLED     (1u << 4) /* begins disabled */
 #define PTL_PT_ALLOC_OPTIONS_MASK 0x1fu
 
@@ -548,8 +548,8 @@ PTL_API int PtlLEAppend(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index, cons
  *                    memory; nothing was changed. */
 PTL_API int PtlLEUnlink(ptl_handle_le_t le_handle);
 
-/* 7. Searches the unexpected list of a portal as PtlLEAppend does, without an entry. Events and the
- * counter of le report the headers that were found; the counter is up to date when the call
+/* 7. Searches the unexpected list of a portal as PtlLEAppend does, but appends no entry. Events and
+ * the counter of le report the headers that were found; the counter is up to date when the call
  * returns.
  *   ptl_search_op  PTL_SEARCH_ONLY: headers stay; PTL_SEARCH_DELETE: headers that were found are
  *                  removed
