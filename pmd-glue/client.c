@@ -634,8 +634,7 @@ static bool call_tell(const struct client_port *client, int error)
 			name);
 	else
 		log_error("%s: the connection to posternd failed: %s: %s", name, strerror(error),
-			remedy_for(error, "raise the limit of file sizes (ulimit -f), or end "
-					  "programs that use much memory"));
+			remedy_for(error, "end programs that use much memory"));
 	return true;
 }
 

@@ -95,11 +95,6 @@ static int segment_file(size_t size, unsigned flags)
 	/* A file beyond the process's limit would raise a signal that ends it. */
 	if (getrlimit(RLIMIT_FSIZE, &files) == 0 && files.rlim_cur != RLIM_INFINITY &&
 		files.rlim_cur < size) {
-		log_error(
-			"there is no memory for a segment because this process may write files of "
-			"%llu KiB only, and %zu KiB are needed: raise the limit by ulimit -f "
-			"unlimited",
-			(unsigned long long)files.rlim_cur / 1024, size / 1024);
 		errno = EFBIG;
 		return -1;
 	}

@@ -82,7 +82,7 @@ static void recorder_fail(struct recorder *recorder, int error)
 	const char *remedy = remedy_for_disk(error, "start it again when that is mended");
 
 	if (error == EFBIG)
-		remedy = "raise the limit of file sizes (ulimit -f)";
+		remedy = remedy_for(error, remedy);
 	else if (error == EPIPE)
 		remedy = "its reader has gone";
 	log_error("the capture to %s has ended and the program goes on: %s: %s", recorder->name,

@@ -783,8 +783,7 @@ struct rendezvous_connection *rendezvous_connect(struct rendezvous *rendezvous, 
 		complain(rendezvous, REFUSED_RESOURCES,
 			"node: process id %u in %s cannot be reached: %s: %s", pid,
 			rendezvous->directory.path, strerror(error),
-			remedy_for(error, "raise the limit of file sizes (ulimit -f), or end "
-					  "programs that use much memory"));
+			remedy_for(error, "end programs that use much memory"));
 	errno = error;
 	return NULL;
 }

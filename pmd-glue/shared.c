@@ -81,9 +81,7 @@ _Atomic uint32_t *shared_page_make(int *file)
 	if (page && fcntl(*file, F_ADD_SEALS, SHARED_PAGE_SEALS) == 0)
 		return page;
 	log_error("node: no memory can be shared with other processes: %s: %s", strerror(errno),
-		remedy_for(errno,
-			"raise the limit of file sizes (ulimit -f), use Linux 5.1 or newer, "
-			"or end programs that use much memory"));
+		remedy_for(errno, "use Linux 5.1 or newer, or end programs that use much memory"));
 	if (page)
 		munmap(page, bytes);
 	return NULL;

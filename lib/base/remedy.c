@@ -3,6 +3,7 @@
 #include <base/remedy.h>
 
 #include <errno.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <sys/resource.h>
 
@@ -21,17 +22,36 @@ static const char *files_cure(void)
 	return text;
 }
 
+/* Names the lower one of the limits of memory. */
 static const char *space_cure(const char *otherwise)
+{
+	static _Thread_local char text[160];
+	struct rlimit space = {RLIM_INFINITY, 0}, data = {RLIM_INFINITY, 0};
+	bool lower;
+
+	(void)getrlimit(RLIMIT_AS, &space);
+	(void)getrlimit(RLIMIT_DATA, &data);
+	lower = data.rlim_cur < space.rlim_cur;
+	if (!lower && space.rlim_cur == RLIM_INFINITY)
+		return otherwise;
+	snprintf(text, sizeof(text),
+		"this process may have %llu MB of %s: raise the limit by ulimit -%c unlimited",
+		(unsigned long long)(lower ? data.rlim_cur : space.rlim_cur) >> 20,
+		lower ? "data" : "address space", lower ? 'd' : 'v');
+	return text;
+}
+
+static const char *size_cure(const char *otherwise)
 {
 	static _Thread_local char text[160];
 	struct rlimit limit;
 
-	if (getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY)
+	if (getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY)
 		return otherwise;
 	snprintf(text, sizeof(text),
-		"this process may have %llu MB of address space: raise the limit by ulimit -v "
+		"this process may write files of %llu KiB only: raise the limit by ulimit -f "
 		"unlimited",
-		(unsigned long long)(limit.rlim_cur >> 20));
+		(unsigned long long)limit.rlim_cur >> 10);
 	return text;
 }
 
@@ -42,6 +62,8 @@ const char *remedy_for(int error, const char *otherwise)
 		return files_cure();
 	case ENOMEM:
 		return space_cure(otherwise);
+	case EFBIG:
+		return size_cure(otherwise);
 	case EPERM:
 	case ENOSYS:
 		return "the kernel, or a seccomp filter such as a container's, forbids this system "

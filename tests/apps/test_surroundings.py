@@ -60,12 +60,14 @@ class Surroundings(programs.Case):
         for error in (errno.EPERM, errno.ENOSYS):
             self.expect_success(self.ring(forbid("madvise", error)))
 
-    def test_a_small_address_space_is_named(self):
-        for limit in (100, 250):
-            done = self.ring(lambda size=limit << 20: resource.setrlimit(resource.RLIMIT_AS, (size, size)))
+    def test_a_small_limit_of_memory_is_named(self):
+        for kind, limit, name, cure in ((resource.RLIMIT_AS, 100, "address space", "ulimit -v unlimited"),
+                                        (resource.RLIMIT_AS, 250, "address space", "ulimit -v unlimited"),
+                                        (resource.RLIMIT_DATA, 20, "data", "ulimit -d unlimited")):
+            done = self.ring(lambda kind=kind, size=limit << 20: resource.setrlimit(kind, (size, size)))
             self.assertEqual(done.returncode, 1, done.stderr)
-            self.assertIn(f"may have {limit} MB of address space", done.stderr)
-            self.assertIn("ulimit -v unlimited", done.stderr)
+            self.assertIn(f"may have {limit} MB of {name}", done.stderr)
+            self.assertIn(cure, done.stderr)
 
     def test_each_interface_names_a_small_address_space(self):
         """None crashes, whatever does not get its memory. What the program itself lacks is its own to tell, so one limit has to be named."""
