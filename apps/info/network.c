@@ -36,6 +36,39 @@ static uint64_t stat_value(ptl_handle_ni_t ni, const char *name)
 	return 0;
 }
 
+/* The same if no process says where it is. */
+static void absence_find(struct doctor *doctor, const struct doctor_interface *interface,
+	const char *peer, bool refused)
+{
+	if (interface->kind == KIND_UDP && refused)
+		doctor_find(doctor, LEVEL_FAILURE,
+			"the host of %s answers, but no process with that id does: it does not "
+			"run, it is stopped, it has another PTL_UDP_PORTS, or a firewall rejects "
+			"UDP ports %s",
+			peer, port_udp_ports());
+	else if (interface->kind == KIND_UDP)
+		doctor_find(doctor, LEVEL_FAILURE,
+			"nothing comes back from %s: its host is down, a firewall drops UDP ports "
+			"%s on one of the hosts or between them, or the address of a host is "
+			"translated on the way (NAT)",
+			peer, port_udp_ports());
+	else if (interface->kind == KIND_NODE) {
+		doctor_find(doctor, LEVEL_FAILURE,
+			"no process of this user on this machine has the id %s: it does not run, "
+			"it has another PTL_IFACE_NAME, or it is on another machine or of another "
+			"user",
+			peer);
+		doctor_fix(doctor, "export PTL_IFACE_NAME=udp # for both processes, if they are on "
+				   "two machines or of two users");
+	} else
+		doctor_find(doctor, LEVEL_FAILURE,
+			"no process with the id %s is on this network: it does not run, it has "
+			"another PTL_IFACE_NAME, PTL_VLAN or PTL_ENCAP, a switch or firewall drops "
+			"frames of type 0x88b5 (with PTL_ENCAP: UDP), or it is beyond a router, "
+			"which forwards no Ethernet frames (PTL_IFACE_NAME=udp crosses routers)",
+			peer);
+}
+
 /* The likely reason why a process does not answer. refused: its host says that nobody has a UDP
  * port of it. */
 static void silence_find(struct doctor *doctor, const struct doctor_interface *interface,
@@ -56,27 +89,7 @@ static void silence_find(struct doctor *doctor, const struct doctor_interface *i
 	}
 	switch (ping->status) {
 	case POSTERN_PING_NO_ADDRESS:
-		if (interface->kind == KIND_UDP && refused) {
-			doctor_find(doctor, LEVEL_FAILURE,
-				"the host of %s answers, but no process with that id does: it does "
-				"not run, it is stopped, it has another PTL_UDP_PORTS, or a "
-				"firewall rejects these UDP ports",
-				peer);
-			break;
-		}
-		if (interface->kind == KIND_UDP) {
-			doctor_find(doctor, LEVEL_FAILURE,
-				"nothing comes back from %s: its host is down, a firewall drops "
-				"UDP ports PTL_UDP_PORTS on one of the hosts or between them, or "
-				"the address of a host is translated on the way (NAT)",
-				peer);
-			break;
-		}
-		doctor_find(doctor, LEVEL_FAILURE,
-			"no process with the id %s is on this network: it does not run, it has "
-			"another PTL_IFACE_NAME, PTL_VLAN or PTL_ENCAP, or it is beyond a router, "
-			"which forwards no Ethernet frames (PTL_IFACE_NAME=udp crosses routers)",
-			peer);
+		absence_find(doctor, interface, peer, refused);
 		break;
 	case POSTERN_PING_NO_NODE:
 		if (!interface->gateway && interface->mask != 0 &&

@@ -86,14 +86,41 @@ static bool host_refused(const struct run *run)
 	return false;
 }
 
-static bool on_sockets(const struct run *run)
+/* driver: as the topic "port" has it */
+static bool on_port(const struct run *run, const char *driver)
 {
 	json_t *port = port_read(run->ni);
-	const char *driver = json_string_value(json_object_get(port, "driver"));
-	bool sockets = driver && strcmp(driver, "udp") == 0;
+	const char *own = json_string_value(json_object_get(port, "driver"));
+	bool equal = own && strcmp(own, driver) == 0;
 
 	json_decref(port);
-	return sockets;
+	return equal;
+}
+
+/* Why no process says where it is. */
+static void absence_print(const struct run *run)
+{
+	if (run->refused)
+		printf("the host of %s answers, but no process with that id does: start the "
+		       "process with the same PTL_UDP_PORTS, and let firewalls pass UDP ports %s\n",
+			run->target, port_udp_ports());
+	else if (on_port(run, "udp"))
+		printf("nothing comes back from the host of %s: start that host, and let firewalls "
+		       "pass UDP ports %s (PTL_UDP_PORTS); udp does not work through address "
+		       "translation (NAT)\n",
+			run->target, port_udp_ports());
+	else if (on_port(run, "node"))
+		printf("no process of this user on this machine has the id %s: start it, and give "
+		       "both the same PTL_IFACE_NAME; if it is on another machine, or of another "
+		       "user, set PTL_IFACE_NAME to udp for both\n",
+			run->target);
+	else
+		printf("no process with the id %s is on this network: start it, and give both the "
+		       "same PTL_IFACE_NAME, PTL_VLAN and PTL_ENCAP; let switches and firewalls "
+		       "pass frames of type 0x88b5 (with PTL_ENCAP: UDP); if it is beyond a "
+		       "router, which forwards no Ethernet frames, set PTL_IFACE_NAME to udp for "
+		       "both; postern-info doctor checks the link\n",
+			run->target);
 }
 
 /* Why the last question has no answer, and what to do. */
@@ -103,24 +130,7 @@ static void silence_print(const struct run *run)
 
 	switch (run->last.status) {
 	case POSTERN_PING_NO_ADDRESS:
-		if (run->refused)
-			printf("the host of %s answers, but no process with that id does: start "
-			       "the process with the same PTL_UDP_PORTS, and let firewalls pass "
-			       "these UDP ports\n",
-				run->target);
-		else if (on_sockets(run))
-			printf("nothing comes back from the host of %s: start that host, and let "
-			       "firewalls pass the UDP ports PTL_UDP_PORTS; udp does not work "
-			       "through "
-			       "address translation (NAT)\n",
-				run->target);
-		else
-			printf("no process with the id %s is on this network: start it, and give "
-			       "both the same PTL_IFACE_NAME, PTL_VLAN and PTL_ENCAP; if it is "
-			       "beyond a router, which forwards no Ethernet frames, set "
-			       "PTL_IFACE_NAME to udp for both; postern-info doctor checks the "
-			       "link\n",
-				run->target);
+		absence_print(run);
 		break;
 	case POSTERN_PING_NO_NODE:
 		printf("neither the node of %s nor a gateway answers ARP: start that node, and "

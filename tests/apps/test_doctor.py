@@ -355,7 +355,8 @@ class Live(Case):
         self.server()
         code, found, _ = self.findings("9:9", **self.node())
         self.assertEqual(code, 1)
-        self.assertIn("no process with the id 9:9 is on this network", found["peer"]["text"])
+        self.assertIn("no process of this user on this machine has the id 9:9", found["peer"]["text"])
+        self.assertIn("export PTL_IFACE_NAME=udp", found["peer"]["fix"])
 
     def test_without_a_port_to_others_that_is_what_is_told(self):
         code, found, _ = self.findings("1:1", PTL_IFACE_NAME="loop:a", PTL_NID="2")

@@ -155,7 +155,7 @@ class Remote(programs.Case):
 
     def test_a_process_that_does_not_exist_is_told_from_one_that_does_not_answer(self):
         server = self.server()
-        why = "no process with the id 1:2 is on this network: start it, "
+        why = "no process of this user on this machine has the id 1:2: start it, "
         for word in ("--count=3", "--quiet"):
             done = programs.run("postern-ping", "--count", "3", "--interval", "1ms", "--timeout", "100ms", word, "1:2", **self.node())
             self.assertEqual(done.returncode, 1)
