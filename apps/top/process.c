@@ -227,6 +227,15 @@ void processes_look(enum view view)
 			process_forget(process);
 }
 
+bool processes_hidden(void)
+{
+	const char *session = getenv("XDG_RUNTIME_DIR");
+	struct stat state;
+
+	return getuid() != 0 && (!session || session[0] == '\0') &&
+	       lstat("/tmp/dpdk", &state) == 0 && state.st_uid != getuid();
+}
+
 struct process *process_first(void)
 {
 	return list_first(&processes, struct process, link);

@@ -50,6 +50,10 @@ enum view { VIEW_INTERFACES, VIEW_NODES, VIEW_COUNTERS };
  * those are to be shown, forgets those that went. */
 void processes_look(enum view view);
 
+/* Returns true if another user's directory is where this user's processes would answer. DPDK names
+ * it /tmp/dpdk for all users without XDG_RUNTIME_DIR. */
+bool processes_hidden(void);
+
 /* The first, and the one after; NULL at the end. */
 struct process *process_first(void);
 struct process *process_next(const struct process *process);

@@ -240,7 +240,11 @@ void table_print(struct room room)
 	for (unsigned i = 0; i < count; i++)
 		cells_fill(table[i + 1], &rows[i]);
 	lines_print(interface_columns, count, room);
-	if (count == 0)
+	if (count == 0 && processes_hidden())
+		puts("/tmp/dpdk, in which processes without XDG_RUNTIME_DIR answer, belongs to "
+		     "another user. Set XDG_RUNTIME_DIR to a directory of your own, for the "
+		     "programs and for postern-top.");
+	else if (count == 0)
 		puts("No process of this user has a Postern interface open, or all have "
 		     "PTL_TELEMETRY=off.");
 }

@@ -109,6 +109,22 @@ class Planted(programs.Case):
                 self.assertEqual(os.path.exists(os.path.join(directory, "postern")), answers)
                 shutil.rmtree(directory)
 
+    def test_top_names_a_directory_of_the_other_user(self):
+        """Without XDG_RUNTIME_DIR, where DPDK has one directory for all users."""
+        if subprocess.run(["unshare", "-m", "true"], stderr=subprocess.DEVNULL, check=False).returncode != 0:
+            self.skipTest("no mount can be hidden from others")
+        known = os.path.exists("/tmp/dpdk")
+        os.makedirs("/tmp/dpdk", exist_ok=True)
+        if not known:
+            self.addCleanup(os.rmdir, "/tmp/dpdk")
+        for owner, told in ((OTHER, True), (USER, False)):
+            mount = f"mount -t tmpfs -o mode=700,uid={owner} none /tmp/dpdk && exec setpriv --reuid={USER} --clear-groups \"$@\""
+            done = subprocess.run(["unshare", "-m", "sh", "-c", mount, "sh", programs.program("postern-top"), "--once", "-i", "0.1"], text=True,
+                                  stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=programs.TIMEOUT, check=False,
+                                  env=programs.environment(XDG_RUNTIME_DIR=""))
+            self.expect_success(done)
+            self.assertEqual("/tmp/dpdk, in which processes" in done.stdout, told, done.stdout)
+
     def test_top_asks_no_socket_of_the_other_user(self):
         """One that never answers would delay the table by a second, and so would each of a thousand."""
         runtime = self.made("runtime", 0o1777, owner=0)
