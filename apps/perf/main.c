@@ -249,6 +249,9 @@ static void library_open(const struct options *options, unsigned wanted)
 		complain_usage("%u pairs need %u interfaces, but PTL_IFACE_NAME has %d; name more, "
 			       "or use fewer --pairs.",
 			wanted, wanted, interfaces);
+	if (getenv("PMI_SIZE"))
+		complain_usage("Both ends are in this process; start postern-perf without "
+			       "postern-run. Only --library gasnet measures the ranks of a job.");
 	if (wanted == 2)
 		complain_usage("Both ends in this process need two interfaces; unset "
 			       "PTL_IFACE_NAME, or set it to \"" LOCAL_WIRE ";" LOCAL_WIRE

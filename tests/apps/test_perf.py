@@ -639,6 +639,7 @@ class Gasnet(programs.Case):
         alone = programs.run("postern-perf", "--library", "gasnet")
         self.assertEqual(alone.returncode, 1)
         self.assertIn("this one has 1: postern-run -n 2 postern-perf --library gasnet", alone.stderr)
+        self.assertIn("start postern-perf without postern-run", self.job("--sizes", "8", *QUICK, "latency").stderr)
         three = self.job("--library", "gasnet", ranks=3)
         self.assertEqual(three.returncode, 1)
         self.assertIn("this one has 3", three.stderr)
