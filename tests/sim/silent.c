@@ -58,7 +58,8 @@ static void frame_send(const struct silent *silent, uint32_t number, const struc
 	frame->source_pid = PID;
 	frame->source_incarnation = INCARNATION;
 	frame->timestamp = (uint32_t)simulation_now(silent->simulation);
-	memcpy(room + encapsulation.bytes + FRAME_HEADER_BYTES, records, bytes);
+	if (bytes > 0)
+		memcpy(room + encapsulation.bytes + FRAME_HEADER_BYTES, records, bytes);
 	frame_encode(frame, room + encapsulation.bytes);
 	mbuf.pkt_len = encapsulation.bytes + frame->length;
 	mbuf.data_len = (uint16_t)mbuf.pkt_len;

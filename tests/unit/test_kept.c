@@ -99,7 +99,8 @@ static struct kept_list list;
 static void both_init(uint32_t count)
 {
 	assert_true(kept_table_init(&table, count, secret));
-	memset(table.base, 0xee, count * sizeof(struct kept));
+	if (count > 0)
+		memset(table.base, 0xee, count * sizeof(struct kept));
 	kept_list_init(&list);
 	oracle_count = 0;
 }
