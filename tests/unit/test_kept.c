@@ -12,8 +12,10 @@
 #include <base/random.h>
 #include <match/kept.h>
 
+#include "../sanitized.h"
+
 #define TABLE_MAX 20000
-#define TRACES    3
+#define TRACES    (SANITIZED ? 1u : 3u) /* of each flavour */
 #define TRACE_OPS 20000
 #define LONG      10000
 

@@ -11,10 +11,11 @@
 #include <cmocka.h>
 
 #include <base/map.h>
+#include "../sanitized.h"
 #include "scatter.h"
 
-#define ROUNDS  400 /* of memory in pieces */
-#define TRIES   60  /* copies in each */
+#define ROUNDS  (SANITIZED ? 100 : 400) /* of memory in pieces */
+#define TRIES   60                      /* copies in each */
 #define LONGEST 60000
 
 static uint64_t random_state;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* test_pair.c - tests of pmd-glue/pair.c: frames of every shape, ends, hostile peers, threads. */
 #include "../nap.h"
+#include "../sanitized.h"
 #include "pair_rig.h"
 
 #include <pthread.h>
@@ -13,9 +14,9 @@
 #define FRAMES_TRIED 20000u /* a trial comes after some 600 */
 #define BURST        32u
 #define HELD_MOST    40u
-#define ROUNDS       4000u
-#define THREAD_ROUND 60000u
-#define SCRIBBLES    50000u
+#define ROUNDS       (SANITIZED ? 1000u : 4000u)
+#define THREAD_ROUND (SANITIZED ? 15000u : 60000u)
+#define SCRIBBLES    (SANITIZED ? 12500u : 50000u)
 #define SAME         (1u << 30) /* of a word (pair.h, P9) */
 
 /* --- everything at random, beside a queue of copies --- */
