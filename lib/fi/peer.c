@@ -12,7 +12,8 @@
  *     finds its peer here.
  * P2. A peer that is asked for another life of it says so: the address is of nobody any more.
  * P3. Another life of a process, or another name that it gives, ends the peer before: what waits
- *     for it fails. A peer that was lost has another number when it is talked to again.
+ *     for it fails. A peer that was lost has another number when it is talked to again. Messages
+ *     that were kept of it have the old number: a receive that names the peer looks there first.
  * P4. An ASK that was taken is answered when the peer's program makes calls, however late. It is
  *     asked again ever more seldom, in case the answer was dropped.
  * P5. What becomes of a greeting may be heard inside of any call of lib/messages: it is noted, and
@@ -98,6 +99,7 @@ static void peer_end(struct endpoint *endpoint, struct peer *peer, int err)
 	if (!peer_lives(peer))
 		return;
 	endpoint->asking -= peer->state == PEER_ASKING;
+	endpoint->lost++;
 	peer->state = PEER_LOST;
 	peer->err = err;
 	peer->ending = true;
@@ -174,6 +176,7 @@ static bool peers_reclaim(struct endpoint *endpoint)
 		if (endpoint->peers[i].state == PEER_LOST && !endpoint->peers[i].ending &&
 			messages_retire(endpoint->messages, i)) {
 			endpoint->peers[i].state = PEER_FREE;
+			endpoint->lost--;
 			reclaimed = true;
 		}
 	return reclaimed;
@@ -219,6 +222,7 @@ static bool peer_yield(struct endpoint *endpoint, bool any, uint32_t nid)
 		endpoint->ending -= endpoint->peers[number].ending;
 		endpoint->peers[number].ending = false;
 		endpoint->peers[number].state = PEER_FREE;
+		endpoint->lost--;
 		return true;
 	}
 	return false;
@@ -385,6 +389,42 @@ int peer_of(struct endpoint *endpoint, fi_addr_t index, bool greet, uint32_t *nu
 		}
 	}
 	return peer_look_up(endpoint, entry, index, greet, number);
+}
+
+/* P3. The oldest number of this address that was lost and has kept a message that the receive
+ * matches. NO_PEER: there is none. */
+static uint32_t peer_kept(
+	struct endpoint *endpoint, const struct address *address, struct receive_wish wish)
+{
+	const struct process process = {.nid = address->nid, .pid = address->pid};
+	uint32_t first = NO_PEER;
+	struct message_found found;
+
+	for (wish.peer = 1; wish.peer < endpoint->peer_count; wish.peer++) {
+		const struct peer *peer = &endpoint->peers[wish.peer];
+
+		if (peer->state == PEER_LOST && peer->life == address->life &&
+			process_same(peer->process, process) &&
+			(first == NO_PEER || peer->begun < endpoint->peers[first].begun) &&
+			messages_probe_wish(endpoint->messages, &wish, &found))
+			first = wish.peer;
+	}
+	return first;
+}
+
+int peer_from(struct endpoint *endpoint, fi_addr_t index, struct receive_wish *wish)
+{
+	const struct av_entry *entry = av_at(endpoint->av, index);
+	uint32_t kept;
+
+	if (!entry || endpoint->lost == 0 ||
+		(kept = peer_kept(endpoint, &entry->address, *wish)) == NO_PEER)
+		return peer_of(endpoint, index, false, &wish->peer);
+	wish->peer = kept;
+	/* A receive for many messages ends when it has those that were kept. */
+	endpoint->ending += !endpoint->peers[kept].ending;
+	endpoint->peers[kept].ending = true;
+	return 0;
 }
 
 /* --- greetings */

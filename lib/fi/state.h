@@ -351,8 +351,8 @@ struct endpoint {
 	uint32_t rank_count;
 	uint32_t *told; /* by index: the life of which the transport knows the port (F5) */
 	uint32_t told_count;
-	uint32_t asking, ending; /* peers */
-	bool joined;             /* a peer has come to know this endpoint */
+	uint32_t asking, lost, ending; /* peers */
+	bool joined;                   /* a peer has come to know this endpoint */
 	struct greetings greetings;
 	uint64_t tokens;
 	uint32_t looks;
@@ -605,6 +605,8 @@ void peers_progress(struct endpoint *endpoint);
 /* The peer of an address, which is admitted if it was unknown, and greeted if something is to be
  * sent. 0 or a negative error. */
 int peer_of(struct endpoint *endpoint, fi_addr_t address, bool greet, uint32_t *peer);
+/* Sets the peer of a receive that names an address. 0 or a negative error. */
+int peer_from(struct endpoint *endpoint, fi_addr_t address, struct receive_wish *wish);
 /* The transport hears where the port of an entry of the vector is, once. */
 void peer_tell(struct endpoint *endpoint, fi_addr_t index, const struct address *address);
 /* The index of a peer in the AV, AV_NONE: it was not inserted. */

@@ -130,6 +130,60 @@ static void all_operations_end(void **state)
 	close(pipes[0]);
 }
 
+static pid_t sender;
+static int to_sender[2], from_sender[2];
+
+/* Sends two messages to the process whose address it is told, and ends. */
+static void child_send(int in, int out)
+{
+	char name[NAME_BYTES];
+	fi_addr_t peer;
+
+	if (read(in, name, sizeof(name)) != sizeof(name))
+		return;
+	own_open();
+	assert_int_equal(write(out, own.name, sizeof(own.name)), sizeof(own.name));
+	assert_int_equal(fi_av_insert(own.av, name, 1, &peer, 0, NULL), 1);
+	assert_ok(fi_tinject(own.ep, "first", 6, peer, 1));
+	assert_ok(fi_tinject(own.ep, "second", 7, peer, 2));
+	single_close(&own);
+}
+
+/* A receive that names the sender gets what was kept of it after its end, too: also if another one,
+ * for which nothing was kept, was posted before. */
+static void messages_of_the_dead_are_received(void **state)
+{
+	struct fi_cq_tagged_entry entry;
+	struct fi_cq_err_entry error;
+	char name[NAME_BYTES], word[8];
+	fi_addr_t peer;
+
+	(void)state;
+	own_open();
+	assert_int_equal(write(to_sender[1], own.name, sizeof(own.name)), sizeof(own.name));
+	assert_int_equal(read(from_sender[0], name, sizeof(name)), sizeof(name));
+	assert_int_equal(fi_av_insert(own.av, name, 1, &peer, 0, NULL), 1);
+	while (waitpid(sender, NULL, WNOHANG) == 0)
+		assert_int_equal(fi_cq_read(own.cq, &entry, 1), -FI_EAGAIN);
+	/* Its end is noticed. */
+	assert_ok(fi_tsendmsg(own.ep,
+		&(struct fi_msg_tagged){.msg_iov = &(struct iovec){word, 8},
+			.iov_count = 1,
+			.addr = peer,
+			.tag = 3,
+			.context = word},
+		FI_MATCH_COMPLETE));
+	error_take(&own, &error);
+	assert_ptr_equal(error.op_context, word);
+	assert_ok(fi_trecv(own.ep, word, 8, NULL, peer, 98, 0, word));
+	for (uint64_t tag = 2; tag > 0; tag--) {
+		assert_ok(fi_trecv(own.ep, word, 8, NULL, peer, tag, 0, &entry));
+		completion_take(&own, &entry, NULL);
+		assert_string_equal(word, tag == 1 ? "first" : "second");
+	}
+	single_close(&own);
+}
+
 #define WINDOW 4000000
 
 /* Says where it is, and computes: its memory is read and written meanwhile, or, with
@@ -152,9 +206,17 @@ static void child_serve(int out)
 static pid_t server;
 static int server_says[2];
 
-static int server_start(void **state)
+static int children_start(void **state)
 {
 	(void)state;
+	assert_ok(pipe(to_sender));
+	assert_ok(pipe(from_sender));
+	sender = fork();
+	if (sender == 0) {
+		close(to_sender[1]);
+		child_send(to_sender[0], from_sender[1]);
+		_exit(0);
+	}
 	assert_ok(pipe(server_says));
 	server = fork();
 	if (server == 0) {
@@ -165,7 +227,7 @@ static int server_start(void **state)
 	return 0;
 }
 
-static int server_stop(void **state)
+static int children_stop(void **state)
 {
 	(void)state;
 	if (server > 0) {
@@ -173,6 +235,7 @@ static int server_stop(void **state)
 		(void)waitpid(server, NULL, 0);
 	}
 	close(server_says[0]);
+	close(to_sender[1]);
 	return 0;
 }
 
@@ -245,8 +308,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(all_operations_end),
 		cmocka_unit_test(all_reads_and_writes_end),
+		cmocka_unit_test(messages_of_the_dead_are_received),
 	};
 
 	setenv("FI_LOG_LEVEL", "warn", 1);
-	return cmocka_run_group_tests(tests, server_start, server_stop);
+	return cmocka_run_group_tests(tests, children_start, children_stop);
 }
