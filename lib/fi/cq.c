@@ -187,7 +187,8 @@ static ssize_t cq_sreadfrom(struct fid_cq *fid, void *buffer, size_t count, fi_a
 	if (cq->notice.object == FI_WAIT_NONE)
 		return -FI_EINVAL;
 	domain_enter(cq->notice.domain);
-	signals = cq->signals;
+	/* A signal that nobody waited for ends the next wait: the waiter may have been on its way. */
+	signals = cq->answered;
 	for (;;) {
 		uint64_t passed;
 
@@ -199,6 +200,8 @@ static ssize_t cq_sreadfrom(struct fid_cq *fid, void *buffer, size_t count, fi_a
 			break;
 		notice_sleep(&cq->notice, time - passed);
 	}
+	if (result == -FI_EAGAIN)
+		cq->answered = cq->signals;
 	domain_leave(cq->notice.domain);
 	return result;
 }

@@ -231,9 +231,9 @@ struct cq {
 	 * may have under way */
 	uint32_t least, bound;
 	uint32_t head, tail;
-	uint32_t promised;       /* F1 */
-	struct address err_data; /* of the last error that was read */
-	uint32_t signals;
+	uint32_t promised;          /* F1 */
+	struct address err_data;    /* of the last error that was read */
+	uint32_t signals, answered; /* fi_cq_signal(): calls, and those that a wait ended with */
 };
 
 struct counter {

@@ -407,11 +407,22 @@ static void *signal_later(void *unused)
 	return NULL;
 }
 
+static void a_read_waits(void)
+{
+	struct fi_cq_tagged_entry entry;
+	struct timespec before, after;
+
+	(void)clock_gettime(CLOCK_MONOTONIC, &before);
+	assert_int_equal(fi_cq_sread(sides[1].cq, &entry, 1, NULL, 20), -FI_EAGAIN);
+	(void)clock_gettime(CLOCK_MONOTONIC, &after);
+	assert_true((after.tv_sec - before.tv_sec) * 1000000000 + after.tv_nsec - before.tv_nsec >
+		    19000000);
+}
+
 /* The side's queue alone is read: whoever waits makes progress for its endpoint. */
 static void a_read_can_wait(void **state)
 {
 	struct fi_cq_tagged_entry entry;
-	struct timespec before, after;
 	pthread_t thread;
 	char word[8];
 	ssize_t got;
@@ -419,11 +430,7 @@ static void a_read_can_wait(void **state)
 	(void)state;
 	pair_open(&(struct wish){.wait = FI_WAIT_UNSPEC, .progress = FI_PROGRESS_AUTO});
 	assert_int_equal(fi_cq_sread(sides[1].cq, &entry, 1, NULL, 0), -FI_EAGAIN);
-	(void)clock_gettime(CLOCK_MONOTONIC, &before);
-	assert_int_equal(fi_cq_sread(sides[1].cq, &entry, 1, NULL, 20), -FI_EAGAIN);
-	(void)clock_gettime(CLOCK_MONOTONIC, &after);
-	assert_true((after.tv_sec - before.tv_sec) * 1000000000 + after.tv_nsec - before.tv_nsec >
-		    19000000);
+	a_read_waits();
 	for (unsigned i = 0; i < 20; i++) {
 		assert_ok(fi_trecv(sides[1].ep, word, 8, NULL, FI_ADDR_UNSPEC, 1, 0, word));
 		assert_ok(pthread_create(&thread, NULL, send_later, NULL));
@@ -439,6 +446,10 @@ static void a_read_can_wait(void **state)
 	assert_ok(pthread_create(&thread, NULL, signal_later, NULL));
 	assert_int_equal(fi_cq_sread(sides[1].cq, &entry, 1, NULL, -1), -FI_EAGAIN);
 	pthread_join(thread, NULL);
+	/* A signal that comes before the wait ends it, and it alone. */
+	assert_ok(fi_cq_signal(sides[1].cq));
+	assert_int_equal(fi_cq_sread(sides[1].cq, &entry, 1, NULL, -1), -FI_EAGAIN);
+	a_read_waits();
 	pair_close();
 	pair_open(&(struct wish){.wait = FI_WAIT_NONE});
 	assert_int_equal(fi_cq_sread(sides[1].cq, &entry, 1, NULL, 0), -FI_EINVAL);
