@@ -4,6 +4,7 @@
  * fi_fabric() tells what is wrong with a setting. */
 #include <fi/state.h>
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -112,74 +113,105 @@ static uint64_t caps_complete(uint64_t caps)
 	return caps;
 }
 
-static bool sub(uint64_t asked, uint64_t offered)
+/* Each refusal has a line in the log (FI_LOG_LEVEL=info) with the first field that it is for. */
+#define REFUSED(...) FI_INFO(&fi_postern, FI_LOG_CORE, "not offered: " __VA_ARGS__)
+
+static bool most(uint64_t asked, uint64_t offered, const char *field)
 {
+	if (asked > offered)
+		REFUSED("%s is %" PRIu64 " in the hints, and the most is %" PRIu64
+			": see fi_postern(7)\n",
+			field, asked, offered);
+	return asked <= offered;
+}
+
+static bool sub(uint64_t asked, uint64_t offered, const char *field)
+{
+	if (asked & ~offered)
+		REFUSED("%s has the bits %#" PRIx64 " in the hints: see fi_postern(7)\n", field,
+			asked & ~offered);
 	return (asked & ~offered) == 0;
 }
+
+static bool right(bool is_right, const char *field)
+{
+	if (!is_right)
+		REFUSED("the value of %s in the hints: see fi_postern(7)\n", field);
+	return is_right;
+}
+
+#define MOST(field, offered) most(field, offered, #field)
+#define SUB(field, offered)  sub(field, offered, #field)
 
 /* Do directions have what they are of? */
 static bool caps_are_offered(uint64_t caps)
 {
-	return sub(caps, CAPS) && (caps & FI_MSG || !(caps & FI_MULTI_RECV)) &&
-	       (caps & CAPS_MESSAGES || !(caps & CAPS_WAYS)) &&
-	       (caps & CAPS_REMOTE || !(caps & (CAPS_MOVES | CAPS_MOVED))) &&
-	       (caps & CAPS_MOVED || !(caps & FI_RMA_EVENT));
+	return SUB(caps, CAPS) &&
+	       right((caps & FI_MSG || !(caps & FI_MULTI_RECV)) &&
+			       (caps & CAPS_MESSAGES || !(caps & CAPS_WAYS)) &&
+			       (caps & CAPS_REMOTE || !(caps & (CAPS_MOVES | CAPS_MOVED))) &&
+			       (caps & CAPS_MOVED || !(caps & FI_RMA_EVENT)),
+		       "caps: one of them needs another one");
 }
 
 static bool tx_is_offered(const struct fi_tx_attr *tx, uint64_t caps)
 {
-	return !tx || (sub(tx->caps, caps) && sub(tx->op_flags, OP_FLAGS) &&
-			      sub(tx->msg_order, FI_ORDER_SAS | ORDERS) && tx->comp_order == 0 &&
-			      tx->inject_size <= INJECT_MAX && tx->size <= SIZE_LIMIT &&
-			      tx->iov_limit <= IOV_MAX_PARTS && tx->rma_iov_limit <= 1);
+	return !tx ||
+	       (SUB(tx->caps, caps) && SUB(tx->op_flags, OP_FLAGS) &&
+		       SUB(tx->msg_order, FI_ORDER_SAS | ORDERS) && MOST(tx->comp_order, 0) &&
+		       MOST(tx->inject_size, INJECT_MAX) && MOST(tx->size, SIZE_LIMIT) &&
+		       MOST(tx->iov_limit, IOV_MAX_PARTS) && MOST(tx->rma_iov_limit, 1));
 }
 
 static bool rx_is_offered(const struct fi_rx_attr *rx, uint64_t caps)
 {
-	return !rx || (sub(rx->caps, caps) && sub(rx->op_flags, RX_OP_FLAGS) &&
-			      (caps & FI_MULTI_RECV || !(rx->op_flags & FI_MULTI_RECV)) &&
-			      sub(rx->msg_order, FI_ORDER_SAS | ORDERS) && rx->comp_order == 0 &&
-			      rx->total_buffered_recv == 0 && rx->size <= SIZE_LIMIT &&
-			      rx->iov_limit <= IOV_MAX_PARTS);
+	const uint64_t flags = caps & FI_MULTI_RECV ? RX_OP_FLAGS : RX_OP_FLAGS & ~FI_MULTI_RECV;
+
+	return !rx || (SUB(rx->caps, caps) && SUB(rx->op_flags, flags) &&
+			      SUB(rx->msg_order, FI_ORDER_SAS | ORDERS) &&
+			      MOST(rx->comp_order, 0) && MOST(rx->total_buffered_recv, 0) &&
+			      MOST(rx->size, SIZE_LIMIT) && MOST(rx->iov_limit, IOV_MAX_PARTS));
 }
 
 static bool ep_is_offered(const struct fi_ep_attr *ep, const struct fi_tx_attr *tx)
 {
 	const size_t ordered = tx && tx->msg_order & ORDERS ? ORDERED_MAX : 0;
 
-	return !ep ||
-	       ((ep->type == FI_EP_UNSPEC || ep->type == FI_EP_RDM) &&
-		       (ep->protocol == FI_PROTO_UNSPEC || ep->protocol == PROTOCOL) &&
-		       ep->max_msg_size <= MESSAGE_MAX && ep->msg_prefix_size == 0 &&
-		       ep->max_order_raw_size <= ordered && ep->max_order_war_size <= ordered &&
-		       ep->max_order_waw_size <= ordered && ep->tx_ctx_cnt <= 1 &&
-		       ep->rx_ctx_cnt <= 1 && ep->auth_key_size == 0);
+	return !ep || (right(ep->type == FI_EP_UNSPEC || ep->type == FI_EP_RDM, "ep->type") &&
+			      right(ep->protocol == FI_PROTO_UNSPEC || ep->protocol == PROTOCOL,
+				      "ep->protocol") &&
+			      MOST(ep->max_msg_size, MESSAGE_MAX) && MOST(ep->msg_prefix_size, 0) &&
+			      MOST(ep->max_order_raw_size, ordered) &&
+			      MOST(ep->max_order_war_size, ordered) &&
+			      MOST(ep->max_order_waw_size, ordered) && MOST(ep->tx_ctx_cnt, 1) &&
+			      MOST(ep->rx_ctx_cnt, 1) && MOST(ep->auth_key_size, 0));
 }
 
 static bool domain_is_offered(const struct fi_domain_attr *domain)
 {
 	return !domain ||
-	       (domain->threading <= FI_THREAD_ENDPOINT &&
-		       domain->control_progress <= FI_PROGRESS_MANUAL &&
-		       domain->data_progress <= FI_PROGRESS_MANUAL &&
-		       domain->av_type <= FI_AV_TABLE && domain->cq_data_size <= 8 &&
-		       domain->mr_key_size <= 8 && domain->auth_key_size == 0 &&
-		       domain->max_ep_tx_ctx <= 1 && domain->max_ep_rx_ctx <= 1 &&
-		       domain->max_ep_stx_ctx == 0 && domain->max_ep_srx_ctx == 0 &&
-		       domain->cntr_cnt <= OBJECTS_MAX && domain->mr_cnt <= REGIONS_MAX &&
-		       domain->mr_iov_limit <= IOV_MAX_PARTS && sub(domain->caps, CAPS_COMM));
+	       (MOST(domain->threading, FI_THREAD_ENDPOINT) &&
+		       MOST(domain->control_progress, FI_PROGRESS_MANUAL) &&
+		       MOST(domain->data_progress, FI_PROGRESS_MANUAL) &&
+		       MOST(domain->av_type, FI_AV_TABLE) && MOST(domain->cq_data_size, 8) &&
+		       MOST(domain->mr_key_size, 8) && MOST(domain->auth_key_size, 0) &&
+		       MOST(domain->max_ep_tx_ctx, 1) && MOST(domain->max_ep_rx_ctx, 1) &&
+		       MOST(domain->max_ep_stx_ctx, 0) && MOST(domain->max_ep_srx_ctx, 0) &&
+		       MOST(domain->cntr_cnt, OBJECTS_MAX) && MOST(domain->mr_cnt, REGIONS_MAX) &&
+		       MOST(domain->mr_iov_limit, IOV_MAX_PARTS) && SUB(domain->caps, CAPS_COMM));
 }
 
 static bool address_is_offered(const struct fi_info *hints)
 {
 	const struct address *to = hints->dest_addr;
 
-	if (hints->addr_format != FI_FORMAT_UNSPEC && hints->addr_format != FI_PROV_SPECIFIC)
-		return false;
-	if (hints->src_addr)
-		return false; /* addresses are not chosen */
-	return !to || (hints->dest_addrlen == sizeof(*to) &&
-			      memcmp(to->magic, ADDRESS_MAGIC, sizeof(to->magic)) == 0);
+	return right(hints->addr_format == FI_FORMAT_UNSPEC ||
+			       hints->addr_format == FI_PROV_SPECIFIC,
+		       "addr_format") &&
+	       right(!hints->src_addr, "src_addr: a program cannot choose its address") &&
+	       right(!to || (hints->dest_addrlen == sizeof(*to) &&
+				    memcmp(to->magic, ADDRESS_MAGIC, sizeof(to->magic)) == 0),
+		       "dest_addr");
 }
 
 static bool hints_are_offered(const struct fi_info *hints)
@@ -187,12 +219,12 @@ static bool hints_are_offered(const struct fi_info *hints)
 	const uint64_t caps = caps_complete(hints->caps);
 	const struct fi_fabric_attr *fabric = hints->fabric_attr;
 
-	return caps_are_offered(caps) && address_is_offered(hints) &&
+	return (!fabric || !fabric->prov_name ||
+		       strcasecmp(fabric->prov_name, fi_postern.name) == 0) &&
+	       caps_are_offered(caps) && address_is_offered(hints) &&
 	       tx_is_offered(hints->tx_attr, caps) && rx_is_offered(hints->rx_attr, caps) &&
 	       ep_is_offered(hints->ep_attr, hints->tx_attr) &&
-	       domain_is_offered(hints->domain_attr) &&
-	       (!fabric || !fabric->prov_name ||
-		       strcasecmp(fabric->prov_name, fi_postern.name) == 0);
+	       domain_is_offered(hints->domain_attr);
 }
 
 /* --- what is offered */
@@ -373,9 +405,15 @@ int info_get(uint32_t version, const char *node, const char *service, uint64_t f
 
 	(void)flags;
 	*info = NULL;
-	/* Addresses come from fi_getname() alone: no host and no service has one. */
-	if (node || service || (hints && !hints_are_offered(hints)))
+	if (hints && !hints_are_offered(hints))
 		return -FI_ENODATA;
+	if (node || service) {
+		REFUSED("no host and no service has an address (%s, %s): give fi_getinfo() "
+			"neither, "
+			"and exchange the addresses of fi_getname(): see fi_postern(7)\n",
+			node ? node : "no node", service ? service : "no service");
+		return -FI_ENODATA;
+	}
 	for (unsigned n = 0; item_get(n, item); n++) {
 		if (!item_is_wanted(item, hints) || item_is_confined(item))
 			continue;
@@ -387,5 +425,7 @@ int info_get(uint32_t version, const char *node, const char *service, uint64_t f
 		}
 		next = &(*next)->next;
 	}
+	if (!*info)
+		REFUSED("no item of PTL_IFACE_NAME is the domain or the fabric that hints name\n");
 	return *info ? 0 : -FI_ENODATA;
 }

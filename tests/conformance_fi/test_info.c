@@ -3,6 +3,8 @@
  * Covers: lib/fi/info.c, lib/fi/provider.c. */
 #include "fixture.h"
 
+#include <unistd.h>
+
 static struct fi_info *hints;
 
 static int hints_open(void **state)
@@ -221,6 +223,44 @@ static void addresses_are_not_looked_up(void **state)
 	assert_null(offer_of(hints));
 	hints->addr_format = FI_PROV_SPECIFIC;
 	offered();
+}
+
+/* The log of one call of fi_getinfo(). */
+static void log_has(const char *host, const char *words)
+{
+	struct fi_info *offer = NULL;
+	char text[4096];
+	size_t length;
+	FILE *log = tmpfile();
+	int own = dup(STDERR_FILENO);
+
+	assert_non_null(log);
+	assert_int_equal(dup2(fileno(log), STDERR_FILENO), STDERR_FILENO);
+	assert_int_equal(fi_getinfo(FI_VERSION(1, 17), host, NULL, 0, hints, &offer), -FI_ENODATA);
+	assert_int_equal(dup2(own, STDERR_FILENO), STDERR_FILENO);
+	close(own);
+	rewind(log);
+	length = fread(text, 1, sizeof(text) - 1, log);
+	text[length] = '\0';
+	fclose(log);
+	assert_non_null(strstr(text, words));
+}
+
+static void the_log_says_what_is_not_offered(void **state)
+{
+	(void)state;
+	log_has("localhost", "exchange the addresses of fi_getname()");
+	hints->tx_attr->inject_size = 65536;
+	log_has(NULL, "tx->inject_size is 65536 in the hints, and the most is 4096");
+	hints->tx_attr->inject_size = 0;
+	hints->caps = FI_TAGGED | FI_COLLECTIVE; /* bit 6 */
+	log_has(NULL, "caps has the bits 0x40 in the hints");
+	hints->caps = 0;
+	hints->ep_attr->type = FI_EP_MSG;
+	log_has(NULL, "the value of ep->type");
+	hints->ep_attr->type = FI_EP_RDM;
+	hints->domain_attr->name = strdup("eth9");
+	log_has(NULL, "no item of PTL_IFACE_NAME");
 }
 
 static void without_hints_there_is_all(void **state)
@@ -461,6 +501,7 @@ int main(void)
 		TEST(modes),
 		TEST(names),
 		TEST(addresses_are_not_looked_up),
+		TEST(the_log_says_what_is_not_offered),
 		TEST(without_hints_there_is_all),
 		TEST(hints_of_clients),
 		TEST(an_offer_is_offered_again),
@@ -471,5 +512,8 @@ int main(void)
 		TEST(a_domain_for_each_device),
 	};
 
+	/* libfabric reads these once. */
+	setenv("FI_LOG_LEVEL", "info", 1);
+	setenv("FI_LOG_PROV", "postern", 1);
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
