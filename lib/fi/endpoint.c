@@ -103,6 +103,10 @@ static int counter_bind(struct endpoint *endpoint, struct counter *counter, uint
 		if (flags & counted[i] && endpoint->counts[i].counter)
 			return -FI_EINVAL;
 	}
+	if (flags & ~all & (FI_REMOTE_READ | FI_REMOTE_WRITE))
+		WARN(EP_CTRL, "an endpoint without FI_RMA_EVENT counts no operations of peers: ask "
+			      "fi_getinfo() for FI_RMA_EVENT, or bind the counter without "
+			      "FI_REMOTE_READ and FI_REMOTE_WRITE\n");
 	if (flags == 0 || (flags & ~all) != 0)
 		return -FI_EBADFLAGS;
 	for (unsigned i = 0; i < COUNTS; i++)
