@@ -84,8 +84,8 @@ class Exit(unittest.TestCase):
             self.assertLess(time.monotonic(), until, "a process is left")
             time.sleep(0.05)
 
-    def leaves(self, program, scenario, code, words="", **variables):
-        with self.start(program, scenario, **variables) as job:
+    def leaves(self, program, scenario, code, words="", ranks=3, **variables):
+        with self.start(program, scenario, ranks, **variables) as job:
             output, errors = job.communicate(timeout=TIMEOUT)
             self.assertEqual(job.returncode, code, f"{scenario}: {errors}")
             self.assertIn(words, errors, scenario)
@@ -210,9 +210,9 @@ class Exit(unittest.TestCase):
     def test_an_error_has_a_backtrace(self):
         self.leaves(SEQ, "leave-put-outside", 134, "libgasnet-postern-seq.so", GASNET_BACKTRACE="1")
 
-    def errors_of(self, **variables):
-        """Standard error of a job that leaves at once."""
-        with self.start(SEQ, "leave-quietly", **variables) as job:
+    def errors_of(self, ranks=1, **variables):
+        """Standard error of a job that leaves at once. One rank reads its variables as each of several does."""
+        with self.start(SEQ, "leave-quietly", ranks, **variables) as job:
             _, errors = job.communicate(timeout=TIMEOUT)
             self.assertEqual(job.returncode, 0, errors)
             self.none_left(job.pid)
@@ -221,7 +221,7 @@ class Exit(unittest.TestCase):
     def test_variables_that_have_no_effect_are_told(self):
         for name, value in (("STATSFILE", "file"), ("MAX_THREADS", "8"), ("TMPDIR", "/tmp"), ("BARRIER", "AMCENTRAL"), ("BACKTRACE_TYPE", "GDB,GSTACK")):
             with self.subTest(name):
-                self.assertEqual(self.errors_of(**{f"GASNET_{name}": value}).count(f"gasnet: rank 0: GASNET_{name} has no effect"), 1)
+                self.assertEqual(self.errors_of(ranks=3, **{f"GASNET_{name}": value}).count(f"gasnet: rank 0: GASNET_{name} has no effect"), 1)
         self.assertNotIn("has no effect", self.errors_of(GASNET_BARRIER="dissem", GASNET_BACKTRACE_TYPE="GDB, execinfo"))
 
     def test_yes_and_no(self):
@@ -304,10 +304,11 @@ class Exit(unittest.TestCase):
         for value in ("64 ", " -5", "-5", "64 M", "99999999999999999999999", "20000000T", "64X", "x"):
             with self.subTest(value):
                 self.leaves(SEQ, "leave-quietly", 0, f"GASNET_MAX_SEGSIZE={value} is no number: set it to one such as 64M",
-                            GASNET_MAX_SEGSIZE=value)
+                            ranks=1, GASNET_MAX_SEGSIZE=value)
         for value, read in ("64M", 64 << 20), ("64mb", 64 << 20), ("0x2000k", 8 << 20), (" 8388608", 8 << 20):
             with self.subTest(value):
-                self.leaves(SEQ, "leave-quietly", 0, f"GASNET_MAX_SEGSIZE = {read}\n", GASNET_MAX_SEGSIZE=value, GASNET_VERBOSEENV="1")
+                self.leaves(SEQ, "leave-quietly", 0, f"GASNET_MAX_SEGSIZE = {read}\n", ranks=1, GASNET_MAX_SEGSIZE=value,
+                            GASNET_VERBOSEENV="1")
 
     def test_the_launcher_is_killed(self):
         self.killed(None)
