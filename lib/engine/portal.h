@@ -7,14 +7,14 @@
  *     the Portal may fill. One that cannot be accepted disables the Portal; so does an event that
  *     cannot be refused and finds `refuse_at` others.
  *     Then DISABLED is logged, when messages accepted before have ended.
- * T10. Messages to a Portal for strangers, and refusals of letters (rma.c, C6), can come from
- *     any process. All together have as many places in the queue as such a Portal may fill,
- *     whatever others have. A node has at most a quarter of those that are left for its
- *     messages, and as many for its refusals, which no access control stops. The rest is
- *     refused, and no Portal is disabled by it. Places are counted in rounds. A round ends when
- *     the program has read all events that were in the queue when the round began; so those of
- *     this round and of the one before count as in use. Nodes whose numbers are mixed to the
- *     same value have one share together in this round, and hardly ever in the next.
+ * T10. Messages to a Portal for strangers, unless the space has a life that they must name, and
+ *     refusals of letters (rma.c, C6), can come from any process. All together have as many places
+ *     in the queue as such a Portal may fill, whatever others have. A node has at most a quarter of
+ *     those that are left for its messages, and as many for its refusals, which no access control
+ *     stops. The rest is refused, and no Portal is disabled by it. Places are counted in rounds. A
+ *     round ends when the program has read all events that were in the queue when the round began;
+ *     so those of this round and of the one before count as in use. Nodes whose numbers are mixed
+ *     to the same value have one share together in this round, and hardly ever in the next.
  */
 #ifndef ENGINE_PORTAL_H
 #define ENGINE_PORTAL_H

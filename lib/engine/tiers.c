@@ -200,7 +200,8 @@ static bool request_drop(
 	return false;
 }
 
-/* T10. A message of any process, which has no data and is not kept. */
+/* T10. A message of any process, also of one that knows no life of the space. It has no data and is
+ * not kept. */
 static __attribute__((noinline)) enum tier_verdict stranger_admit(struct space *space,
 	struct process from, const struct message_header *header, const struct region *region)
 {
@@ -308,7 +309,7 @@ static ALWAYS_INLINE enum tier_verdict tiers_find(struct space *space, struct pr
 		space_deny(space, from, header, "the entry that it matches", "dropped_permission");
 	if (verdict != TIER_OK)
 		return verdict;
-	if (space->portals[header->portal].strangers)
+	if (space->portals[header->portal].strangers && space->life == 0)
 		return stranger_admit(space, from, header, find->region);
 	header_left = unexpected_has_room(space, find->attachment, find->process);
 	if (space->portals[header->portal].controlled &&
