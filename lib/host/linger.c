@@ -108,7 +108,10 @@ static const char *settle_end(const struct transport_awaited *awaited)
 {
 	if (linger_is_stopped())
 		return "a signal ended the wait";
-	if (awaited->left != 0 && !awaited->known)
+	if (awaited->left == 0)
+		return "the other process has ended, or sent no acknowledgement for "
+		       "PTL_PEER_TIMEOUT";
+	if (!awaited->known)
 		return "no process has answered yet; does it run?";
 	return "no acknowledgement came for PTL_PEER_TIMEOUT; is the other process there, and "
 	       "does it run?";

@@ -319,6 +319,21 @@ static void ptl_ni_fini__gives_up_a_silent_target_and_says_so(void **state)
 	target_kill(&target);
 }
 
+static void ptl_ni_fini__says_that_the_target_has_ended(void **state)
+{
+	const struct child target = target_start();
+	struct child closing;
+
+	(void)state;
+	setenv("PTL_PEER_TIMEOUT", "100s", 1);
+	closing = child_start(close_run);
+	unsetenv("PTL_PEER_TIMEOUT");
+	child_hear(&closing);
+	target_kill(&target);
+	expect_warning(&closing, "the other process has ended");
+	assert_int_equal(child_end(&closing), 0);
+}
+
 /* It is told by the signal's number how it ended, or by 1 that its handler ran. */
 static void expect_ended_by(void (*run)(int answers), int number, int status)
 {
@@ -416,6 +431,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(puts__arrive_at_a_target_that_is_stopped_for_a_while),
 		cmocka_unit_test(ptl_ni_fini__gives_up_a_silent_target_and_says_so),
+		cmocka_unit_test(ptl_ni_fini__says_that_the_target_has_ended),
 		cmocka_unit_test(ptl_ni_fini__waits_a_second_for_who_was_never_there),
 		cmocka_unit_test(signals__end_the_wait_and_then_have_their_effect),
 		cmocka_unit_test(signals__that_are_ignored_end_nothing),
