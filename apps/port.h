@@ -8,7 +8,5 @@
 
 /* The caller releases it by json_decref(). NULL: the interface is gone, or there is no memory. */
 json_t *port_read(ptl_handle_ni_t ni);
-/* PTL_UDP_PORTS, such as 20480-21503. */
-const char *port_udp_ports(void);
 
 #endif

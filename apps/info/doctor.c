@@ -14,9 +14,9 @@
 
 #include "../json.h"
 #include "../parse.h"
+#include "../setting.h"
 
-#define EXIT_USAGE   2
-#define SETTINGS_MAX 128
+#define EXIT_USAGE 2
 
 static const struct {
 	const char *name;
@@ -118,15 +118,6 @@ bool doctor_has(const struct doctor *doctor, enum kind kind)
 
 /* --- what the settings say */
 
-static const char *setting_value(
-	const struct postern_setting *settings, unsigned count, const char *name)
-{
-	for (unsigned i = 0; i < count; i++)
-		if (strcmp(settings[i].name, name) == 0)
-			return settings[i].value;
-	return "";
-}
-
 /* Item n of a list; a list of one item is the same for all. */
 static void list_item(const char *list, unsigned n, char *item, size_t size)
 {
@@ -140,10 +131,9 @@ static void list_item(const char *list, unsigned n, char *item, size_t size)
 }
 
 /* The same of a setting. Returns false if it is blank. */
-static bool setting_item_read(const struct postern_setting *settings, unsigned count,
-	const char *name, unsigned n, char *item, size_t size)
+static bool setting_item_read(const char *name, unsigned n, char *item, size_t size)
 {
-	list_item(setting_value(settings, count, name), n, item, size);
+	list_item(setting_value(name), n, item, size);
 	return item[0] != '\0';
 }
 
@@ -212,10 +202,9 @@ static uint32_t subnet_mask(const char *subnet)
 }
 
 /* Does an interface have a poll thread, as PTL_PROGRESS says? */
-static bool poll_thread_wanted(
-	const struct doctor *doctor, const struct postern_setting *settings, unsigned count)
+static bool poll_thread_wanted(const struct doctor *doctor)
 {
-	const char *progress = setting_value(settings, count, "PTL_PROGRESS");
+	const char *progress = setting_value("PTL_PROGRESS");
 	bool own = parse_given("PTL_POLL") || parse_given("PTL_POLL_CORE");
 
 	if (strcmp(progress, "auto") != 0)
@@ -229,19 +218,15 @@ static bool poll_thread_wanted(
 
 static void settings_read(struct doctor *doctor)
 {
-	static struct postern_setting settings[SETTINGS_MAX];
-	unsigned count;
 	const char *names;
 	int interfaces = 0;
 	char item[128];
 
 	doctor->started = PtlInit(&interfaces);
-	count = postern_settings(settings, SETTINGS_MAX);
-	count = count > SETTINGS_MAX ? SETTINGS_MAX : count;
-	names = setting_value(settings, count, "PTL_IFACE_NAME");
+	names = setting_value("PTL_IFACE_NAME");
 	doctor->named = getenv("PTL_IFACE_NAME") != NULL;
-	doctor->udp = strcmp(setting_value(settings, count, "PTL_ENCAP"), "udp") == 0;
-	doctor->poll_busy = strcmp(setting_value(settings, count, "PTL_POLL"), "busy") == 0;
+	doctor->udp = strcmp(setting_value("PTL_ENCAP"), "udp") == 0;
+	doctor->poll_busy = strcmp(setting_value("PTL_POLL"), "busy") == 0;
 	if (interfaces < 1)
 		interfaces = 1;
 	for (int i = 0; i < interfaces && i < DOCTOR_INTERFACES; i++) {
@@ -254,18 +239,17 @@ static void settings_read(struct doctor *doctor)
 		interface_sort(interface);
 		if (doctor->live)
 			interface_name(interface);
-		setting_item_read(settings, count, "PTL_MTU", (unsigned)i, item, sizeof(item));
+		setting_item_read("PTL_MTU", (unsigned)i, item, sizeof(item));
 		interface->mtu = strtol(item, NULL, 10);
-		interface->gateway = setting_item_read(
-			settings, count, "PTL_GATEWAY", (unsigned)i, item, sizeof(item));
-		if (setting_item_read(settings, count, "PTL_IP", (unsigned)i, item, sizeof(item)))
+		interface->gateway =
+			setting_item_read("PTL_GATEWAY", (unsigned)i, item, sizeof(item));
+		if (setting_item_read("PTL_IP", (unsigned)i, item, sizeof(item)))
 			interface->mask = subnet_mask(item);
-		setting_item_read(
-			settings, count, "PTL_POLL_CORE", (unsigned)i, item, sizeof(item));
+		setting_item_read("PTL_POLL_CORE", (unsigned)i, item, sizeof(item));
 		interface->cpu = item[0] >= '0' && item[0] <= '9' ? atoi(item) : -1;
 		doctor->interface_count++;
 	}
-	doctor->poll_thread = poll_thread_wanted(doctor, settings, count);
+	doctor->poll_thread = poll_thread_wanted(doctor);
 }
 
 /* --- what is printed */

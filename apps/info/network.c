@@ -14,6 +14,7 @@
 #include "../parse.h"
 #include "../path.h"
 #include "../port.h"
+#include "../setting.h"
 #include "doctor.h"
 
 #define SECOND  UINT64_C(1000000000)
@@ -45,13 +46,13 @@ static void absence_find(struct doctor *doctor, const struct doctor_interface *i
 			"the host of %s answers, but no process with that id does: it does not "
 			"run, it is stopped, it has another PTL_UDP_PORTS, or a firewall rejects "
 			"UDP ports %s",
-			peer, port_udp_ports());
+			peer, setting_value("PTL_UDP_PORTS"));
 	else if (interface->kind == KIND_UDP)
 		doctor_find(doctor, LEVEL_FAILURE,
 			"nothing comes back from %s: its host is down, a firewall drops UDP ports "
 			"%s on one of the hosts or between them, or the address of a host is "
 			"translated on the way (NAT)",
-			peer, port_udp_ports());
+			peer, setting_value("PTL_UDP_PORTS"));
 	else if (interface->kind == KIND_NODE) {
 		doctor_find(doctor, LEVEL_FAILURE,
 			"no process of this user on this machine has the id %s: it does not run, "

@@ -12,10 +12,10 @@
 #include <postern.h>
 
 #include "../parse.h"
+#include "../setting.h"
 #include "lend.h"
 #include "machine.h"
 
-#define SETTINGS_MAX   64
 #define LINE_MAX_BYTES 512
 #define HUGEPAGE_FILES "/sys/kernel/mm/hugepages"
 
@@ -87,17 +87,6 @@ static void hugepages_describe(char *text, size_t size)
 		snprintf(text, size, "none");
 }
 
-static const char *setting(const char *name)
-{
-	struct postern_setting settings[SETTINGS_MAX];
-	unsigned count = postern_settings(settings, SETTINGS_MAX);
-
-	for (unsigned i = 0; i < count && i < SETTINGS_MAX; i++)
-		if (strcmp(settings[i].name, name) == 0)
-			return settings[i].value;
-	return "";
-}
-
 static void fact_add(struct machine *machine, const char *name, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 
@@ -120,7 +109,7 @@ static const char *or_word(const char *text, const char *word)
 /* PTL_PROGRESS, or what it is on this interface where it is auto. */
 static const char *progress_name(ptl_handle_ni_t ni)
 {
-	const char *progress = setting("PTL_PROGRESS");
+	const char *progress = setting_value("PTL_PROGRESS");
 
 	if (strcmp(progress, "auto") != 0)
 		return progress;
@@ -132,7 +121,7 @@ static const char *progress_name(ptl_handle_ni_t ni)
 
 static void cores_describe(struct machine *machine, const struct options *options, bool inlined)
 {
-	const char *poll = setting("PTL_POLL_CORE");
+	const char *poll = setting_value("PTL_POLL_CORE");
 
 	if (inlined)
 		poll = "none";
@@ -187,19 +176,19 @@ void machine_describe(struct machine *machine, const struct options *options, pt
 	uname(&name);
 	fact_add(machine, "kernel", "%.40s %.60s", name.sysname, name.release);
 	fact_add(machine, "library", "%s", library_title(options->library));
-	fact_add(machine, "interface", "%s", setting("PTL_IFACE_NAME"));
+	fact_add(machine, "interface", "%s", setting_value("PTL_IFACE_NAME"));
 	/* PTL_ENCAP is not used on UDP sockets. */
 	fact_add(machine, "encapsulation", "%s",
-		instrument->port(ni)->around > 0 ? "udp" : setting("PTL_ENCAP"));
+		instrument->port(ni)->around > 0 ? "udp" : setting_value("PTL_ENCAP"));
 	fact_add(machine, "mtu", "%u", lend_mtu(ni));
 	hugepages_describe(text, sizeof(text));
 	fact_add(machine, "hugepages", "%s%s", text, instrument->hugepages() ? ", used" : "");
-	fact_add(machine, "progress", "%.20s, polling %.20s", progress, setting("PTL_POLL"));
+	fact_add(machine, "progress", "%.20s, polling %.20s", progress, setting_value("PTL_POLL"));
 	cores_describe(machine, options, inlined);
 	setup_describe(machine, options, servers, inlined);
 	fact_add(machine, "clock", "TSC; %u ns a look, taken off every time",
 		(unsigned)clock_cost());
 	fact_add(machine, "build", "%s", PERF_BUILD);
-	if (options->fault_count == 0 && setting("PTL_FAULT")[0] != '\0')
-		fact_add(machine, "faults", "%s", setting("PTL_FAULT"));
+	if (options->fault_count == 0 && setting_value("PTL_FAULT")[0] != '\0')
+		fact_add(machine, "faults", "%s", setting_value("PTL_FAULT"));
 }

@@ -16,6 +16,7 @@
 #include "../parse.h"
 #include "../path.h"
 #include "../port.h"
+#include "../setting.h"
 #include "options.h"
 #include "tally.h"
 
@@ -103,12 +104,12 @@ static void absence_print(const struct run *run)
 	if (run->refused)
 		printf("the host of %s answers, but no process with that id does: start the "
 		       "process with the same PTL_UDP_PORTS, and let firewalls pass UDP ports %s\n",
-			run->target, port_udp_ports());
+			run->target, setting_value("PTL_UDP_PORTS"));
 	else if (on_port(run, "udp"))
 		printf("nothing comes back from the host of %s: start that host, and let firewalls "
 		       "pass UDP ports %s (PTL_UDP_PORTS); udp does not work through address "
 		       "translation (NAT)\n",
-			run->target, port_udp_ports());
+			run->target, setting_value("PTL_UDP_PORTS"));
 	else if (on_port(run, "node"))
 		printf("no process of this user on this machine has the id %s: start it, and give "
 		       "both the same PTL_IFACE_NAME; if it is on another machine, or of another "
