@@ -72,6 +72,12 @@ static uint32_t peer_find(const struct endpoint *endpoint, struct process proces
 	return NO_PEER;
 }
 
+static bool peer_was(const struct peer *peer, struct process process, uint32_t life)
+{
+	return peer->state == PEER_LOST && peer->life == life &&
+	       process_same(peer->process, process);
+}
+
 uint32_t peer_index(struct endpoint *endpoint, uint32_t number)
 {
 	struct peer *peer = &endpoint->peers[number];
@@ -99,7 +105,6 @@ static void peer_end(struct endpoint *endpoint, struct peer *peer, int err)
 	if (!peer_lives(peer))
 		return;
 	endpoint->asking -= peer->state == PEER_ASKING;
-	endpoint->lost++;
 	peer->state = PEER_LOST;
 	peer->err = err;
 	peer->ending = true;
@@ -176,7 +181,6 @@ static bool peers_reclaim(struct endpoint *endpoint)
 		if (endpoint->peers[i].state == PEER_LOST && !endpoint->peers[i].ending &&
 			messages_retire(endpoint->messages, i)) {
 			endpoint->peers[i].state = PEER_FREE;
-			endpoint->lost--;
 			reclaimed = true;
 		}
 	return reclaimed;
@@ -222,7 +226,6 @@ static bool peer_yield(struct endpoint *endpoint, bool any, uint32_t nid)
 		endpoint->ending -= endpoint->peers[number].ending;
 		endpoint->peers[number].ending = false;
 		endpoint->peers[number].state = PEER_FREE;
-		endpoint->lost--;
 		return true;
 	}
 	return false;
@@ -250,6 +253,14 @@ static bool node_has_share(struct endpoint *endpoint, uint32_t nid)
 
 /* --- beginnings */
 
+static bool is_again(const struct endpoint *endpoint, struct process process, uint32_t life)
+{
+	for (uint32_t i = 1; i < endpoint->peer_count; i++)
+		if (peer_was(&endpoint->peers[i], process, life))
+			return true;
+	return false;
+}
+
 /* A peer of which nothing is known but its address. NO_PEER: there is no number. */
 static uint32_t peer_begin(struct endpoint *endpoint, struct process process, uint32_t life)
 {
@@ -263,6 +274,7 @@ static uint32_t peer_begin(struct endpoint *endpoint, struct process process, ui
 		.life = life,
 		.index = AV_NONE,
 		.state = PEER_NAMED,
+		.again = is_again(endpoint, process, life),
 		.begun = endpoint->peers_begun++};
 	if (number >= endpoint->peer_count)
 		endpoint->peer_count = number + 1;
@@ -391,20 +403,18 @@ int peer_of(struct endpoint *endpoint, fi_addr_t index, bool greet, uint32_t *nu
 	return peer_look_up(endpoint, entry, index, greet, number);
 }
 
-/* P3. The oldest number of this address that was lost and has kept a message that the receive
- * matches. NO_PEER: there is none. */
-static uint32_t peer_kept(
-	struct endpoint *endpoint, const struct address *address, struct receive_wish wish)
+/* P3. The oldest number of this peer that was lost and has kept a message that the receive matches.
+ * NO_PEER: there is none. */
+static uint32_t peer_kept(struct endpoint *endpoint, struct receive_wish wish)
 {
-	const struct process process = {.nid = address->nid, .pid = address->pid};
+	const struct peer *now = &endpoint->peers[wish.peer];
 	uint32_t first = NO_PEER;
 	struct message_found found;
 
 	for (wish.peer = 1; wish.peer < endpoint->peer_count; wish.peer++) {
 		const struct peer *peer = &endpoint->peers[wish.peer];
 
-		if (peer->state == PEER_LOST && peer->life == address->life &&
-			process_same(peer->process, process) &&
+		if (peer_was(peer, now->process, now->life) &&
 			(first == NO_PEER || peer->begun < endpoint->peers[first].begun) &&
 			messages_probe_wish(endpoint->messages, &wish, &found))
 			first = wish.peer;
@@ -414,12 +424,12 @@ static uint32_t peer_kept(
 
 int peer_from(struct endpoint *endpoint, fi_addr_t index, struct receive_wish *wish)
 {
-	const struct av_entry *entry = av_at(endpoint->av, index);
+	const int result = peer_of(endpoint, index, false, &wish->peer);
 	uint32_t kept;
 
-	if (!entry || endpoint->lost == 0 ||
-		(kept = peer_kept(endpoint, &entry->address, *wish)) == NO_PEER)
-		return peer_of(endpoint, index, false, &wish->peer);
+	if (result != 0 || !endpoint->peers[wish->peer].again ||
+		(kept = peer_kept(endpoint, *wish)) == NO_PEER)
+		return result;
 	wish->peer = kept;
 	/* A receive for many messages ends when it has those that were kept. */
 	endpoint->ending += !endpoint->peers[kept].ending;

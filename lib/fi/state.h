@@ -291,6 +291,7 @@ struct peer {
 	bool wanted;    /* the program has named it */
 	bool ending;    /* it was lost, and receives from it have not ended yet */
 	bool named;     /* as operations_mark() has found */
+	bool again;     /* another number of the same life of the process was lost before */
 	int err;
 	int failure;    /* of the greeting; 0: none */
 	uint64_t begun; /* how many were admitted before */
@@ -351,8 +352,8 @@ struct endpoint {
 	uint32_t rank_count;
 	uint32_t *told; /* by index: the life of which the transport knows the port (F5) */
 	uint32_t told_count;
-	uint32_t asking, lost, ending; /* peers */
-	bool joined;                   /* a peer has come to know this endpoint */
+	uint32_t asking, ending; /* peers */
+	bool joined;             /* a peer has come to know this endpoint */
 	struct greetings greetings;
 	uint64_t tokens;
 	uint32_t looks;
