@@ -187,7 +187,7 @@ static ssize_t cq_sreadfrom(struct fid_cq *fid, void *buffer, size_t count, fi_a
 	if (cq->notice.object == FI_WAIT_NONE)
 		return -FI_EINVAL;
 	domain_enter(cq->notice.domain);
-	/* A signal that nobody waited for ends the next wait: its thread may have been late. */
+	/* A signal without a wait ends the next one: its thread may have been about to wait. */
 	signals = cq->answered;
 	for (;;) {
 		uint64_t passed;

@@ -133,10 +133,10 @@ static bool sub(uint64_t asked, uint64_t offered, const char *field)
 	return (asked & ~offered) == 0;
 }
 
-static bool right(bool is_right, const char *field)
+static bool right(bool is_right, const char *hint)
 {
 	if (!is_right)
-		REFUSED("the value of %s in the hints: see fi_postern(7)\n", field);
+		REFUSED("%s: see fi_postern(7)\n", hint);
 	return is_right;
 }
 
@@ -151,7 +151,7 @@ static bool caps_are_offered(uint64_t caps)
 			       (caps & CAPS_MESSAGES || !(caps & CAPS_WAYS)) &&
 			       (caps & CAPS_REMOTE || !(caps & (CAPS_MOVES | CAPS_MOVED))) &&
 			       (caps & CAPS_MOVED || !(caps & FI_RMA_EVENT)),
-		       "caps: one of them needs another one");
+		       "caps in the hints, of which one needs another one");
 }
 
 static bool tx_is_offered(const struct fi_tx_attr *tx, uint64_t caps)
@@ -177,9 +177,10 @@ static bool ep_is_offered(const struct fi_ep_attr *ep, const struct fi_tx_attr *
 {
 	const size_t ordered = tx && tx->msg_order & ORDERS ? ORDERED_MAX : 0;
 
-	return !ep || (right(ep->type == FI_EP_UNSPEC || ep->type == FI_EP_RDM, "ep->type") &&
+	return !ep || (right(ep->type == FI_EP_UNSPEC || ep->type == FI_EP_RDM,
+			       "the value of ep->type in the hints") &&
 			      right(ep->protocol == FI_PROTO_UNSPEC || ep->protocol == PROTOCOL,
-				      "ep->protocol") &&
+				      "the value of ep->protocol in the hints") &&
 			      MOST(ep->max_msg_size, MESSAGE_MAX) && MOST(ep->msg_prefix_size, 0) &&
 			      MOST(ep->max_order_raw_size, ordered) &&
 			      MOST(ep->max_order_war_size, ordered) &&
@@ -207,11 +208,12 @@ static bool address_is_offered(const struct fi_info *hints)
 
 	return right(hints->addr_format == FI_FORMAT_UNSPEC ||
 			       hints->addr_format == FI_PROV_SPECIFIC,
-		       "addr_format") &&
-	       right(!hints->src_addr, "src_addr: a program cannot choose its address") &&
+		       "the value of addr_format in the hints") &&
+	       right(!hints->src_addr,
+		       "src_addr in the hints, as a program cannot choose its address") &&
 	       right(!to || (hints->dest_addrlen == sizeof(*to) &&
 				    memcmp(to->magic, ADDRESS_MAGIC, sizeof(to->magic)) == 0),
-		       "dest_addr");
+		       "dest_addr in the hints, which is no address of this provider");
 }
 
 static bool hints_are_offered(const struct fi_info *hints)
@@ -409,8 +411,7 @@ int info_get(uint32_t version, const char *node, const char *service, uint64_t f
 		return -FI_ENODATA;
 	if (node || service) {
 		REFUSED("no host and no service has an address (%s, %s): give fi_getinfo() "
-			"neither, "
-			"and exchange the addresses of fi_getname(): see fi_postern(7)\n",
+			"neither, and exchange the addresses of fi_getname(): see fi_postern(7)\n",
 			node ? node : "no node", service ? service : "no service");
 		return -FI_ENODATA;
 	}
