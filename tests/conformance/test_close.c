@@ -302,17 +302,24 @@ static void expect_warning(const struct child *closing, const char *part)
 		fail_msg("%s", line);
 }
 
+static struct child closing_start(void (*run)(int answers), const char *timeout)
+{
+	struct child closing;
+
+	setenv("PTL_PEER_TIMEOUT", timeout, 1);
+	closing = child_start(run);
+	unsetenv("PTL_PEER_TIMEOUT");
+	child_hear(&closing);
+	return closing;
+}
+
 static void ptl_ni_fini__gives_up_a_silent_target_and_says_so(void **state)
 {
 	const struct child target = target_start();
 	const uint64_t start = now_ms();
-	struct child closing;
+	const struct child closing = closing_start(close_run, "3s");
 
 	(void)state;
-	setenv("PTL_PEER_TIMEOUT", "3s", 1);
-	closing = child_start(close_run);
-	unsetenv("PTL_PEER_TIMEOUT");
-	child_hear(&closing);
 	expect_warning(&closing, "PTL_PEER_TIMEOUT");
 	assert_int_equal(child_end(&closing), 0);
 	assert_true(now_ms() - start >= 3000);
@@ -322,13 +329,9 @@ static void ptl_ni_fini__gives_up_a_silent_target_and_says_so(void **state)
 static void ptl_ni_fini__says_that_the_target_has_ended(void **state)
 {
 	const struct child target = target_start();
-	struct child closing;
+	const struct child closing = closing_start(close_run, "100s");
 
 	(void)state;
-	setenv("PTL_PEER_TIMEOUT", "100s", 1);
-	closing = child_start(close_run);
-	unsetenv("PTL_PEER_TIMEOUT");
-	child_hear(&closing);
 	target_kill(&target);
 	expect_warning(&closing, "the other process has ended");
 	assert_int_equal(child_end(&closing), 0);
@@ -338,14 +341,9 @@ static void ptl_ni_fini__says_that_the_target_has_ended(void **state)
 static void expect_ended_by(void (*run)(int answers), int number, int status)
 {
 	const struct child target = target_start();
-	struct child closing;
-	pid_t sender;
+	const struct child closing = closing_start(run, "100s");
+	const pid_t sender = signal_later(closing.pid, number, 0);
 
-	setenv("PTL_PEER_TIMEOUT", "100s", 1);
-	closing = child_start(run);
-	unsetenv("PTL_PEER_TIMEOUT");
-	child_hear(&closing);
-	sender = signal_later(closing.pid, number, 0);
 	expect_warning(&closing, "a signal ended the wait");
 	assert_int_equal(child_end(&closing), status);
 	waitpid(sender, NULL, 0);
@@ -390,13 +388,9 @@ static void nobody_run(int answers)
 
 static void ptl_ni_fini__waits_a_second_for_who_was_never_there(void **state)
 {
-	struct child closing;
+	const struct child closing = closing_start(nobody_run, "600s");
 
 	(void)state;
-	setenv("PTL_PEER_TIMEOUT", "600s", 1);
-	closing = child_start(nobody_run);
-	unsetenv("PTL_PEER_TIMEOUT");
-	child_hear(&closing);
 	expect_warning(&closing, "no process has answered yet");
 	assert_int_equal(child_end(&closing), 0);
 }
