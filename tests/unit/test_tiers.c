@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* test_tiers.c - what a space with tiers does with stores and loads: whom it refuses, what it
- * answers and counts, atomics. Which entry takes a request: test_tier_entry.c.
+ * answers and counts, atomics. Which entry takes a request: test_tier_entry.c. Portals that may fill
+ * a part of a queue: test_portal.c.
  *
- * Covers: lib/engine/tiers.c, lib/engine/portal.c.
+ * Covers: lib/engine/tiers.c.
  */
 #include <string.h>
 
@@ -11,13 +12,6 @@
 #include <engine/tally.h>
 
 #include "tier_rig.h"
-
-static enum answer portal(struct fake_target *target, enum command_kind kind)
-{
-	struct command command = {.kind = (uint8_t)kind};
-
-	return rig_ask(target->space, &command);
-}
 
 /* T1 */
 static void refusal__tells_why_and_leaves_no_trace(void **state)
@@ -59,31 +53,6 @@ static void refusal__tells_why_and_leaves_no_trace(void **state)
 	expect_answer(MESSAGE_LOADED, TIER_OK, 0, 8, 0);
 }
 
-static void portal__that_is_disabled_refuses_and_waits_for_what_it_has_accepted(void **state)
-{
-	struct fake_target *target = *state;
-	struct message_header header = request(MESSAGE_STORE, 50);
-	uint64_t entry = append(target, (struct rig_tier){.ignore = UINT64_MAX, .options = BOTH});
-	struct fake_arrival *arrival = fake_begin(RIG_PEER, &header, 50);
-
-	assert_int_equal(portal(target, COMMAND_PORTAL_DISABLE), ANSWER_PENDING);
-	assert_int_equal(portal(target, COMMAND_PORTAL_CLOSE), ANSWER_NOT_EMPTY);
-	arrive(&header);
-	expect_answer(MESSAGE_STORED, TIER_REFUSED, 0, 0, 0);
-	assert_int_equal(rig_counter(target->space, dropped_disabled), 1);
-	assert_int_equal(withdraw(target, entry), ANSWER_PENDING);
-	fake_end(arrival, TRANSPORT_OK);
-	expect_answer(MESSAGE_STORED, TIER_OK, 0, 50, 0);
-	assert_int_equal(portal(target, COMMAND_PORTAL_DISABLE), ANSWER_OK);
-	assert_int_equal(portal(target, COMMAND_PORTAL_ENABLE), ANSWER_OK);
-	arrive(&header);
-	expect_answer(MESSAGE_STORED, TIER_OK, 0, 50, 0);
-	assert_int_equal(withdraw(target, entry), ANSWER_OK);
-	assert_int_equal(withdraw(target, entry), ANSWER_GONE);
-	assert_int_equal(portal(target, COMMAND_PORTAL_CLOSE), ANSWER_OK);
-	assert_int_equal(portal(target, COMMAND_PORTAL_CLOSE), ANSWER_GONE);
-}
-
 /* A sender that always has a message under way does not keep it. */
 static void entry__that_leaves_takes_no_more_messages(void **state)
 {
@@ -100,144 +69,6 @@ static void entry__that_leaves_takes_no_more_messages(void **state)
 	fake_end(arrival, TRANSPORT_OK);
 	expect_answer(MESSAGE_STORED, TIER_OK, 0, 50, 0);
 	assert_int_equal(entry_leave(target, entry, 1), ANSWER_GONE);
-}
-
-/* A Portal that is controlled, with a queue of its own for 4 events, of which it may fill `most`;
- * 0: all. What was open is closed. */
-static uint64_t control_part(struct fake_target *target, uint32_t most)
-{
-	uint64_t queue = rig_queue(target->space, 4);
-	struct command open = {.kind = COMMAND_PORTAL_OPEN, .update = 1};
-
-	open.object.most = most;
-	assert_int_equal(portal(target, COMMAND_PORTAL_CLOSE), ANSWER_OK);
-	atomic_store(&segment_portal(target->space->segment, 0)->state, PORTAL_CLAIMED);
-	open.object.other = queue;
-	assert_int_equal(rig_ask(target->space, &open), ANSWER_OK);
-	return target->queue = queue;
-}
-
-static uint64_t control(struct fake_target *target)
-{
-	return control_part(target, 0);
-}
-
-/* So many messages are accepted, and the next one disables the Portal. */
-static void fill(struct fake_target *target, uint64_t queue, unsigned count)
-{
-	struct message_header header = request(MESSAGE_STORE, 8);
-
-	for (unsigned i = 0; i < count; i++) {
-		arrive(&header);
-		expect_answer(MESSAGE_STORED, TIER_OK, 0, 8, 0);
-	}
-	arrive(&header);
-	expect_answer(MESSAGE_STORED, TIER_REFUSED, 0, 0, 0);
-	for (unsigned i = 0; i < count; i++)
-		rig_tier_event(target->space, queue, TIER_PUT);
-	rig_tier_event(target->space, queue, TIER_DISABLED);
-}
-
-/* T5. The rest of the queue is for what cannot be refused. */
-static void control__of_a_part_of_a_queue_fills_no_more(void **state)
-{
-	struct fake_target *target = *state;
-	uint64_t queue = control_part(target, 2);
-
-	append(target, (struct rig_tier){.ignore = UINT64_MAX, .options = BOTH});
-	fill(target, queue, 2);
-	rig_no_event(target->space, queue);
-}
-
-/* T5 */
-static void control__refuses_what_finds_no_entry_or_no_place_and_says_so_once(void **state)
-{
-	struct fake_target *target = *state;
-	struct message_header header = request(MESSAGE_STORE, 8);
-	uint64_t queue = control(target);
-
-	arrive(&header);
-	expect_answer(MESSAGE_STORED, TIER_REFUSED, 0, 0, 0);
-	arrive(&header);
-	expect_answer(MESSAGE_STORED, TIER_REFUSED, 0, 0, 0);
-	assert_int_equal(rig_tier_event(target->space, queue, TIER_DISABLED).verdict, TIER_REFUSED);
-	rig_no_event(target->space, queue);
-	assert_int_equal(rig_counter(target->space, dropped_disabled), 2);
-	append(target, (struct rig_tier){.ignore = UINT64_MAX, .options = BOTH});
-	assert_int_equal(portal(target, COMMAND_PORTAL_ENABLE), ANSWER_OK);
-	fill(target, queue, 4);
-	arrive(&header); /* nobody has enabled it */
-	expect_answer(MESSAGE_STORED, TIER_REFUSED, 0, 0, 0);
-	rig_no_event(target->space, queue);
-}
-
-static void control__keeps_places_for_the_ends_of_what_it_has_accepted(void **state)
-{
-	struct fake_target *target = *state;
-	struct message_header header = request(MESSAGE_STORE, 20);
-	uint64_t queue = control(target);
-	struct fake_arrival *first, *second, *third;
-
-	/* PUT, PUT, UNLINK and another PUT: 4 */
-	append(target, (struct rig_tier){.ignore = UINT64_MAX, .options = LOCAL, .min_free = 30});
-	append(target, (struct rig_tier){.ignore = UINT64_MAX, .options = BOTH});
-	first = fake_begin(RIG_PEER, &header, 20);
-	second = fake_begin(RIG_PEER, &header, 20);
-	third = fake_begin(RIG_PEER, &header, 20);
-	arrive(&header);
-	expect_answer(MESSAGE_STORED, TIER_REFUSED, 0, 0, 0);
-	rig_no_event(target->space, queue); /* messages are in progress */
-	fake_end(third, TRANSPORT_OK);
-	rig_tier_event(target->space, queue, TIER_PUT);
-	fake_end(second, TRANSPORT_OK);
-	rig_tier_event(target->space, queue, TIER_PUT);
-	rig_no_event(target->space, queue);
-	fake_end(first, TRANSPORT_OK);
-	rig_tier_event(target->space, queue, TIER_PUT);
-	rig_tier_event(target->space, queue, TIER_UNLINK);
-	rig_tier_event(target->space, queue, TIER_DISABLED);
-	assert_int_equal(segment_queue(target->space->segment, handle_index(queue))->incoming, 0);
-}
-
-static void control__is_lost_when_events_that_cannot_be_refused_fill_the_queue(void **state)
-{
-	struct fake_target *target = *state;
-	uint64_t queue = control(target);
-
-	for (int i = 0; i < 4; i++)
-		rig_append(target->space, &(struct rig_tier){.options = BOTH});
-	for (int i = 0; i < 4; i++)
-		rig_tier_event(target->space, queue, TIER_LINK);
-	for (int i = 0; i < 6; i++)
-		rig_append(target->space, &(struct rig_tier){.options = BOTH});
-	for (int i = 0; i < 5; i++)
-		rig_tier_event(target->space, queue, TIER_LINK);
-	rig_tier_event(target->space, queue, TIER_DISABLED);
-	rig_tier_event(target->space, queue, TIER_LINK);
-}
-
-static void queue__that_is_full_loses_its_oldest_events_and_says_so(void **state)
-{
-	struct fake_target *target = *state;
-	struct message_header header = request(MESSAGE_STORE, 1);
-	struct rig_tier_event event;
-
-	append(target, (struct rig_tier){.ignore = UINT64_MAX, .options = BOTH});
-	header.operation = 0;
-	for (header.value = 0; header.value < 200; header.value++)
-		arrive(&header);
-	assert_int_equal(
-		rig_take_tier(target->space, target->queue, &event), QUEUE_EVENT_AFTER_GAP);
-	for (uint64_t value = 200 - 16 - QUEUE_SPARE; value < 200; value++) {
-		assert_int_equal(event.value, value);
-		if (value == 199)
-			break;
-		assert_int_equal(rig_take_tier(target->space, target->queue, &event), QUEUE_EVENT);
-	}
-	rig_no_event(target->space, target->queue);
-	assert_int_equal(rig_counter(target->space, events_lost), 200 - 16 - QUEUE_SPARE);
-	arrive(&header);
-	rig_tier_event(target->space, target->queue, TIER_PUT);
 }
 
 /* A load of little is answered from a copy, so that its answer stays what it was. */
@@ -460,150 +291,6 @@ static void rank__must_be_that_of_the_sender(void **state)
 	assert_int_equal(rig_tier_event(space, queue, TIER_PUT).nid, 1);
 	rig_no_event(space, queue);
 	assert_int_equal(rig_counter(space, dropped_bad_cookie), 6);
-	rig_stop(target->rig);
-	rig_space_free(space);
-}
-
-#define STRANGER_PORTAL 1
-#define STRANGER_PLACES 40u
-
-/* A space whose Portals log to one queue. A Portal is for strangers, who have STRANGER_PLACES. */
-static struct rig *space_for_strangers(struct fake_target *target, uint64_t *queue)
-{
-	struct rig *space = rig_tiers(target->rig, true, queue);
-	struct command open = {
-		.kind = COMMAND_PORTAL_OPEN, .update = 1, .position = POSITION_STRANGERS};
-	struct command close = {.kind = COMMAND_PORTAL_CLOSE};
-
-	*queue = rig_queue(space, 128);
-	open.object.index = close.object.index = STRANGER_PORTAL;
-	open.object.other = *queue;
-	open.object.most = STRANGER_PLACES;
-	assert_int_equal(rig_ask(space, &close), ANSWER_OK);
-	atomic_store(&segment_portal(space->segment, STRANGER_PORTAL)->state, PORTAL_CLAIMED);
-	assert_int_equal(rig_ask(space, &open), ANSWER_OK);
-	rig_append(space, &(struct rig_tier){.start = target->memory,
-				  .portal = STRANGER_PORTAL,
-				  .ignore = UINT64_MAX,
-				  .options = BOTH,
-				  .log = TIER_BIT(TIER_LINK)});
-	return space;
-}
-
-static enum tier_verdict stranger_says(uint32_t nid, uint64_t length)
-{
-	struct message_header header = request(MESSAGE_STORE, length);
-	enum tier_verdict verdict;
-	struct fake_sent *sent;
-
-	header.space = 6;
-	header.portal = STRANGER_PORTAL;
-	fake_deliver((struct process){.nid = nid, .pid = 80}, &header, data, length);
-	sent = fake_next();
-	assert_non_null(sent);
-	verdict = sent->header.detail & MESSAGE_VERDICT;
-	fake_finish(sent, TRANSPORT_OK);
-	return verdict;
-}
-
-/* Until it is refused. */
-static unsigned stranger_fills(uint32_t nid)
-{
-	unsigned count = 0;
-
-	while (stranger_says(nid, 0) == TIER_OK)
-		count++;
-	return count;
-}
-
-static unsigned events_read(struct rig *space, uint64_t queue)
-{
-	struct rig_tier_event event;
-	unsigned count = 0;
-
-	for (; rig_take_tier(space, queue, &event) == QUEUE_EVENT; count++)
-		assert_int_equal(event.kind, TIER_PUT);
-	return count;
-}
-
-/* T10 */
-static void strangers__of_one_node_or_of_twelve_leave_places_to_others(void **state)
-{
-	struct fake_target *target = *state;
-	unsigned count = 0;
-	uint64_t queue;
-	struct rig *space = space_for_strangers(target, &queue);
-
-	count += stranger_fills(100);
-	assert_int_equal(count, 9);
-	for (uint32_t nid = 101; nid < 112; nid++)
-		count += stranger_fills(nid);
-	assert_int_equal(stranger_says(200, 0), TIER_OK);
-	assert_int_equal(rig_counter(space, dropped_share), 12);
-	assert_int_equal(rig_counter(space, dropped_disabled), 0);
-	assert_int_equal(events_read(space, queue), count + 1);
-	/* Those that were read count no more. */
-	assert_int_equal(stranger_says(100, 0), TIER_OK);
-	assert_int_equal(stranger_fills(100), 8);
-	assert_int_equal(events_read(space, queue), 9);
-	rig_stop(target->rig);
-	rig_space_free(space);
-}
-
-/* T10. However many there are, and whenever the program reads some. */
-static void strangers__fill_their_places_alone(void **state)
-{
-	struct fake_target *target = *state;
-	struct rig_tier_event event;
-	unsigned used = 0;
-	uint64_t queue;
-	struct rig *space = space_for_strangers(target, &queue);
-
-	for (uint32_t i = 0; i < 3000; i++) {
-		used += stranger_says(1000 + i, 0) == TIER_OK;
-		assert_in_range(used, 1, STRANGER_PLACES);
-		if (i % 3 == 0 && i % 500 > 100)
-			used -= rig_take_tier(space, queue, &event) == QUEUE_EVENT;
-	}
-	assert_true(rig_counter(space, dropped_share) > 1000);
-	assert_int_equal(events_read(space, queue), used);
-	assert_int_equal(stranger_says(7, 0), TIER_OK);
-	rig_stop(target->rig);
-	rig_space_free(space);
-}
-
-/* T10. Another user of the node can refuse, but not greet. */
-static void strangers__that_refuse_leave_places_to_those_that_greet(void **state)
-{
-	const struct message_header refusal = {.kind = MESSAGE_STORED,
-		.space = 6,
-		.portal = STRANGER_PORTAL,
-		.detail = TIER_DROPPED};
-	struct fake_target *target = *state;
-	uint64_t queue;
-	struct rig *space = space_for_strangers(target, &queue);
-
-	target->rig->engine->opened[space->space]->two_sided = true;
-	for (unsigned i = 0; i < 100; i++)
-		fake_deliver((struct process){.nid = 100, .pid = 81}, &refusal, NULL, 0);
-	assert_in_range(rig_counter(space, refusals_late), 50, 95);
-	target->rig->engine->opened[space->space]->two_sided = false;
-	assert_int_equal(stranger_says(100, 0), TIER_OK);
-	rig_stop(target->rig);
-	rig_space_free(space);
-}
-
-/* T10 */
-static void strangers__bring_no_data(void **state)
-{
-	struct fake_target *target = *state;
-	uint64_t queue;
-	struct rig *space = space_for_strangers(target, &queue);
-
-	assert_int_equal(stranger_says(100, 8), TIER_OPERATION);
-	assert_int_equal(rig_counter(space, dropped_operation), 1);
-	assert_int_equal(target->memory[0], 0);
-	assert_int_equal(events_read(space, queue), 0);
 	rig_stop(target->rig);
 	rig_space_free(space);
 }
@@ -1017,13 +704,7 @@ int main(void)
 	cmocka_unit_test_setup_teardown(function, fake_target_setup, fake_target_teardown)
 	const struct CMUnitTest tests[] = {
 		test(refusal__tells_why_and_leaves_no_trace),
-		test(portal__that_is_disabled_refuses_and_waits_for_what_it_has_accepted),
 		test(entry__that_leaves_takes_no_more_messages),
-		test(control__of_a_part_of_a_queue_fills_no_more),
-		test(control__refuses_what_finds_no_entry_or_no_place_and_says_so_once),
-		test(control__keeps_places_for_the_ends_of_what_it_has_accepted),
-		test(control__is_lost_when_events_that_cannot_be_refused_fill_the_queue),
-		test(queue__that_is_full_loses_its_oldest_events_and_says_so),
 		test(load__of_little_is_answered_from_a_copy),
 		test(load__of_much_that_gets_little_is_answered_from_a_copy),
 		test(load__is_answered_with_data_and_logged_when_that_has_left),
@@ -1033,10 +714,6 @@ int main(void)
 		test(refusal__is_told_to_who_wants_no_other_answer),
 		test(message__of_another_kind_of_space_is_dropped),
 		test(rank__must_be_that_of_the_sender),
-		test(strangers__of_one_node_or_of_twelve_leave_places_to_others),
-		test(strangers__fill_their_places_alone),
-		test(strangers__that_refuse_leave_places_to_those_that_greet),
-		test(strangers__bring_no_data),
 		test(rank__has_ended_with_its_last_message),
 		test(counter__is_set_added_to_and_freed),
 		test(fetch__answers_what_it_found_and_keeps_that_until_the_answer_is_done),
