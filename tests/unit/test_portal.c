@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* test_portal.c - Portals of spaces with tiers: disabled ones, what they may fill of a queue, and the
- * shares of strangers. */
+/* test_portal.c - Portals of spaces with tiers: disabled ones, what they may fill of a queue, and
+ * the shares of strangers. */
 #include <string.h>
 
 #include <base/handle.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* test_tiers.c - what a space with tiers does with stores and loads: whom it refuses, what it
- * answers and counts, atomics. Which entry takes a request: test_tier_entry.c. Portals that may fill
- * a part of a queue: test_portal.c.
+ * answers and counts, atomics. Which entry takes a request: test_tier_entry.c. What a Portal may
+ * fill of a queue: test_portal.c.
  *
  * Covers: lib/engine/tiers.c.
  */
