@@ -200,8 +200,7 @@ static bool request_drop(
 	return false;
 }
 
-/* T10. A message of any process, also of one that knows no life of the space. It has no data and is
- * not kept. */
+/* T10. A message to a Portal for strangers. It has no data and is not kept. */
 static __attribute__((noinline)) enum tier_verdict stranger_admit(struct space *space,
 	struct process from, const struct message_header *header, const struct region *region)
 {
