@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* test_portal.c - Portals of spaces with tiers: disabled ones, what they may fill of a queue, and
- * the shares of strangers. */
+ * the shares of strangers.
+ *
+ * Covers: lib/engine/portal.c. */
 #include <string.h>
 
 #include <base/handle.h>
