@@ -722,7 +722,7 @@ static ssize_t receive_locked(struct endpoint *endpoint, const struct post *post
 			       (post->flags & FI_DISCARD && !(post->flags & (FI_PEEK | FI_CLAIM)))))
 		return -FI_EINVAL;
 	if (endpoint->caps & FI_DIRECTED_RECV && post->peer != FI_ADDR_UNSPEC) {
-		result = peer_from(endpoint, post->peer, &wish);
+		result = peer_from(endpoint, post->peer, !(post->flags & SEARCH_FLAGS), &wish);
 		if (result != 0)
 			return result;
 	}

@@ -30,6 +30,8 @@
  *     node, by the order of P6; if there is none, the new one is refused. But the sender of a
  *     greeting can forge the node as well as the process. So when all numbers are used, a new
  *     stranger of a node that has less than half of them takes any peer's, by the order of P6.
+ * P8. A receive that names a peer which was lost, and of which no message is kept, greets it again:
+ *     the receive waits as long as the peer lives.
  */
 #include <fi/state.h>
 
@@ -422,14 +424,16 @@ static uint32_t peer_kept(struct endpoint *endpoint, struct receive_wish wish)
 	return first;
 }
 
-int peer_from(struct endpoint *endpoint, fi_addr_t index, struct receive_wish *wish)
+int peer_from(struct endpoint *endpoint, fi_addr_t index, bool waits, struct receive_wish *wish)
 {
 	const int result = peer_of(endpoint, index, false, &wish->peer);
 	uint32_t kept;
 
-	if (result != 0 || !endpoint->peers[wish->peer].again ||
-		(kept = peer_kept(endpoint, *wish)) == NO_PEER)
+	if (result != 0 || !endpoint->peers[wish->peer].again)
 		return result;
+	kept = peer_kept(endpoint, *wish);
+	if (kept == NO_PEER) /* P8 */
+		return peer_of(endpoint, index, waits, &wish->peer);
 	wish->peer = kept;
 	/* A receive for many messages ends when it has those that were kept. */
 	endpoint->ending += !endpoint->peers[kept].ending;

@@ -606,8 +606,9 @@ void peers_progress(struct endpoint *endpoint);
 /* The peer of an address, which is admitted if it was unknown, and greeted if something is to be
  * sent. 0 or a negative error. */
 int peer_of(struct endpoint *endpoint, fi_addr_t address, bool greet, uint32_t *peer);
-/* Sets the peer of a receive that names an address. 0 or a negative error. */
-int peer_from(struct endpoint *endpoint, fi_addr_t address, struct receive_wish *wish);
+/* Sets the peer of a receive or a search that names an address. waits: it is a receive. 0 or a
+ * negative error. */
+int peer_from(struct endpoint *endpoint, fi_addr_t address, bool waits, struct receive_wish *wish);
 /* The transport hears where the port of an entry of the vector is, once. */
 void peer_tell(struct endpoint *endpoint, fi_addr_t index, const struct address *address);
 /* The index of a peer in the AV, AV_NONE: it was not inserted. */

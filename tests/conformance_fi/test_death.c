@@ -12,7 +12,8 @@ static struct side own;
 
 static void own_open(void)
 {
-	info_load(&(struct wish){.caps = FI_MSG | FI_TAGGED | FI_DIRECTED_RECV | FI_RMA});
+	info_load(&(struct wish){
+		.caps = FI_MSG | FI_TAGGED | FI_DIRECTED_RECV | FI_MULTI_RECV | FI_RMA});
 	single_open(&own);
 }
 
@@ -54,6 +55,32 @@ static void log_end(char *text, size_t room)
 	length = fread(text, 1, room - 1, written);
 	text[length] = '\0';
 	fclose(written);
+}
+
+/* A search that names the dead finds nothing; each receive that names it ends, however it was
+ * posted. */
+static void receives_end(fi_addr_t peer)
+{
+	char word[8], many[256];
+	const struct iovec piece = {many, sizeof(many)};
+	const struct fi_msg message = {
+		.msg_iov = &piece, .iov_count = 1, .addr = peer, .context = many};
+	struct fi_cq_err_entry error;
+
+	assert_ok(fi_trecvmsg(
+		own.ep, &(struct fi_msg_tagged){.addr = peer, .context = word}, FI_PEEK));
+	error_take(&own, &error);
+	assert_int_equal(error.err, FI_ENOMSG);
+	for (unsigned i = 0; i < 3; i++) {
+		assert_ok(i == 0   ? fi_trecv(own.ep, word, 8, NULL, peer, 1, 0, many)
+			  : i == 1 ? fi_recv(own.ep, word, 8, NULL, peer, many)
+				   : fi_recvmsg(own.ep, &message, FI_MULTI_RECV));
+		error_take(&own, &error);
+		assert_int_equal(error.err, FI_EHOSTUNREACH);
+		assert_ptr_equal(error.op_context, many);
+		assert_true(error.flags ==
+			    (i == 2 ? FI_MULTI_RECV : FI_RECV | (i == 0 ? FI_TAGGED : FI_MSG)));
+	}
 }
 
 static void all_operations_end(void **state)
@@ -125,6 +152,7 @@ static void all_operations_end(void **state)
 	error_take(&own, &error);
 	assert_int_equal(error.err, FI_EHOSTUNREACH);
 	assert_ptr_equal(error.op_context, contexts);
+	receives_end(peer);
 	assert_int_equal(fi_cq_read(own.cq, &entry, 1), -FI_EAGAIN);
 	single_close(&own);
 	close(pipes[0]);
@@ -150,7 +178,7 @@ static void child_send(int in, int out)
 }
 
 /* A receive that names the sender gets what was kept of it after its end, too: also if another one,
- * for which nothing was kept, was posted before. */
+ * for which nothing was kept, was posted before. That one ends with an error. */
 static void messages_of_the_dead_are_received(void **state)
 {
 	struct fi_cq_tagged_entry entry;
@@ -176,6 +204,9 @@ static void messages_of_the_dead_are_received(void **state)
 	error_take(&own, &error);
 	assert_ptr_equal(error.op_context, word);
 	assert_ok(fi_trecv(own.ep, word, 8, NULL, peer, 98, 0, word));
+	error_take(&own, &error);
+	assert_int_equal(error.err, FI_EHOSTUNREACH);
+	assert_ptr_equal(error.op_context, word);
 	for (uint64_t tag = 2; tag > 0; tag--) {
 		assert_ok(fi_trecv(own.ep, word, 8, NULL, peer, tag, 0, &entry));
 		completion_take(&own, &entry, NULL);
