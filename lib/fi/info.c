@@ -202,28 +202,35 @@ static bool domain_is_offered(const struct fi_domain_attr *domain)
 		       MOST(domain->mr_iov_limit, IOV_MAX_PARTS) && SUB(domain->caps, CAPS_COMM));
 }
 
-static bool address_is_offered(const struct fi_info *hints)
+/* Is this an address of the provider? */
+static bool is_address(const struct address *address, size_t length)
 {
-	const struct address *to = hints->dest_addr;
+	return length == sizeof(*address) &&
+	       memcmp(address->magic, ADDRESS_MAGIC, sizeof(address->magic)) == 0;
+}
+
+static bool address_is_offered(const struct fi_info *hints, uint64_t flags)
+{
+	const struct address *to = hints->dest_addr, *from = hints->src_addr;
 
 	return right(hints->addr_format == FI_FORMAT_UNSPEC ||
 			       hints->addr_format == FI_PROV_SPECIFIC,
 		       "the value of addr_format in the hints") &&
-	       right(!hints->src_addr,
-		       "src_addr in the hints, as a program cannot choose its address") &&
-	       right(!to || (hints->dest_addrlen == sizeof(*to) &&
-				    memcmp(to->magic, ADDRESS_MAGIC, sizeof(to->magic)) == 0),
+	       right(!from || flags & FI_SOURCE ||
+			       (is_address(from, hints->src_addrlen) && from->pid == 0),
+		       "src_addr in the hints, as a program cannot choose its process id") &&
+	       right(!to || is_address(to, hints->dest_addrlen),
 		       "dest_addr in the hints, which is no address of this provider");
 }
 
-static bool hints_are_offered(const struct fi_info *hints)
+static bool hints_are_offered(const struct fi_info *hints, uint64_t flags)
 {
 	const uint64_t caps = caps_complete(hints->caps);
 	const struct fi_fabric_attr *fabric = hints->fabric_attr;
 
 	return (!fabric || !fabric->prov_name ||
 		       strcasecmp(fabric->prov_name, fi_postern.name) == 0) &&
-	       caps_are_offered(caps) && address_is_offered(hints) &&
+	       caps_are_offered(caps) && address_is_offered(hints, flags) &&
 	       tx_is_offered(hints->tx_attr, caps) && rx_is_offered(hints->rx_attr, caps) &&
 	       ep_is_offered(hints->ep_attr, hints->tx_attr) &&
 	       domain_is_offered(hints->domain_attr);
@@ -265,14 +272,14 @@ static void ep_fill(struct fi_ep_attr *ep, const struct fi_ep_attr *hint, uint64
 	ep->tx_ctx_cnt = ep->rx_ctx_cnt = 1;
 }
 
+/* progress: if the hint says nothing of it. */
 static void domain_fill(struct fi_domain_attr *domain, const struct fi_domain_attr *hint,
-	uint64_t caps, uint32_t version)
+	enum fi_progress progress, uint64_t caps, uint32_t version)
 {
 	domain->threading = hint && hint->threading ? hint->threading : FI_THREAD_SAFE;
 	domain->control_progress =
-		hint && hint->control_progress ? hint->control_progress : FI_PROGRESS_MANUAL;
-	domain->data_progress =
-		hint && hint->data_progress ? hint->data_progress : FI_PROGRESS_MANUAL;
+		hint && hint->control_progress ? hint->control_progress : progress;
+	domain->data_progress = hint && hint->data_progress ? hint->data_progress : progress;
 	domain->resource_mgmt = FI_RM_ENABLED;
 	domain->av_type = hint && hint->av_type ? hint->av_type : FI_AV_TABLE;
 	/* Nothing is required of programs. The two old modes stand for themselves, and old programs
@@ -304,9 +311,23 @@ static const void *fabric_wanted(const struct fi_info *hints)
 	return hints && hints->fabric_attr ? hints->fabric_attr->fabric : NULL;
 }
 
+static void *address_copy(const void *address)
+{
+	void *copy = malloc(sizeof(struct address));
+
+	if (copy)
+		memcpy(copy, address, sizeof(struct address));
+	return copy;
+}
+
+/* Without hints an offer shows all that there is. Hints that say nothing of progress get what costs
+ * no thread. */
 static struct fi_info *info_make(uint32_t version, const struct fi_info *hints, const char *item)
 {
 	const uint64_t caps = caps_complete(hints ? hints->caps : 0);
+	/* The rest is known when an endpoint is enabled. */
+	const struct address source = {
+		.magic = ADDRESS_MAGIC, .version = ADDRESS_VERSION, .kind = item_kind(item)};
 	struct fi_info *info = fi_allocinfo();
 	char fabric[NETWORK_BYTES];
 
@@ -317,7 +338,8 @@ static struct fi_info *info_make(uint32_t version, const struct fi_info *hints, 
 	tx_fill(info->tx_attr, hints ? hints->tx_attr : NULL, caps);
 	rx_fill(info->rx_attr, hints ? hints->rx_attr : NULL, caps);
 	ep_fill(info->ep_attr, hints ? hints->ep_attr : NULL, info->tx_attr->msg_order);
-	domain_fill(info->domain_attr, hints ? hints->domain_attr : NULL, caps, version);
+	domain_fill(info->domain_attr, hints ? hints->domain_attr : NULL,
+		hints ? FI_PROGRESS_MANUAL : FI_PROGRESS_AUTO, caps, version);
 	fabric_name(item, fabric);
 	info->domain_attr->domain = opened_find(FI_CLASS_DOMAIN, item, domain_wanted(hints));
 	info->fabric_attr->fabric = opened_find(FI_CLASS_FABRIC, fabric, fabric_wanted(hints));
@@ -326,13 +348,13 @@ static struct fi_info *info_make(uint32_t version, const struct fi_info *hints, 
 	/* libfabric writes the provider's name. */
 	info->fabric_attr->prov_version = fi_postern.version;
 	info->fabric_attr->api_version = version;
+	info->src_addr = address_copy(&source);
+	info->src_addrlen = sizeof(source);
 	if (hints && hints->dest_addr) {
-		info->dest_addr = malloc(sizeof(struct address));
-		if (info->dest_addr)
-			memcpy(info->dest_addr, hints->dest_addr, sizeof(struct address));
-		info->dest_addrlen = sizeof(struct address);
+		info->dest_addr = address_copy(hints->dest_addr);
+		info->dest_addrlen = sizeof(source);
 	}
-	if (!info->domain_attr->name || !info->fabric_attr->name ||
+	if (!info->domain_attr->name || !info->fabric_attr->name || !info->src_addr ||
 		(info->dest_addrlen != 0 && !info->dest_addr)) {
 		fi_freeinfo(info);
 		return NULL;
@@ -340,11 +362,28 @@ static struct fi_info *info_make(uint32_t version, const struct fi_info *hints, 
 	return info;
 }
 
-static bool item_is_wanted(const char *item, const struct fi_info *hints)
+/* FI_SOURCE: a node is the name of an item, or what stands there behind the kind, such as the
+ * address in udp:10.0.0.5. */
+static bool item_is_at(const char *item, const char *node)
+{
+	const char *place = strchr(item, ':');
+
+	return strcmp(node, item) == 0 || (place && strcmp(node, place + 1) == 0);
+}
+
+static bool item_has(const char *item, const struct address *address)
+{
+	return !address || address->kind == item_kind(item);
+}
+
+static bool item_is_wanted(
+	const char *item, const char *node, uint64_t flags, const struct fi_info *hints)
 {
 	char fabric[NETWORK_BYTES];
 	const char *wanted;
 
+	if (node && !item_is_at(item, node))
+		return false;
 	if (!hints)
 		return true;
 	wanted = hints->domain_attr ? hints->domain_attr->name : NULL;
@@ -358,8 +397,8 @@ static bool item_is_wanted(const char *item, const struct fi_info *hints)
 		return false;
 	if (fabric_wanted(hints) && !opened_find(FI_CLASS_FABRIC, fabric, fabric_wanted(hints)))
 		return false;
-	return !hints->dest_addr ||
-	       ((const struct address *)hints->dest_addr)->kind == item_kind(item);
+	return item_has(item, hints->dest_addr) &&
+	       (flags & FI_SOURCE || item_has(item, hints->src_addr));
 }
 
 /* --- jobs of several hosts */
@@ -405,18 +444,17 @@ int info_get(uint32_t version, const char *node, const char *service, uint64_t f
 	struct fi_info **next = info;
 	char item[NAME_MAX_BYTES];
 
-	(void)flags;
 	*info = NULL;
-	if (hints && !hints_are_offered(hints))
+	if (hints && !hints_are_offered(hints, flags))
 		return -FI_ENODATA;
-	if (node || service) {
+	if ((node || service) && !(flags & FI_SOURCE)) {
 		REFUSED("no host and no service has an address (%s, %s): give fi_getinfo() "
 			"neither, and exchange the addresses of fi_getname(): see fi_postern(7)\n",
 			node ? node : "no node", service ? service : "no service");
 		return -FI_ENODATA;
 	}
 	for (unsigned n = 0; item_get(n, item); n++) {
-		if (!item_is_wanted(item, hints) || item_is_confined(item))
+		if (!item_is_wanted(item, node, flags, hints) || item_is_confined(item))
 			continue;
 		*next = info_make(version, hints, item);
 		if (!*next) {
@@ -427,6 +465,7 @@ int info_get(uint32_t version, const char *node, const char *service, uint64_t f
 		next = &(*next)->next;
 	}
 	if (!*info)
-		REFUSED("no item of PTL_IFACE_NAME is the domain or the fabric that hints name\n");
+		REFUSED("no item of PTL_IFACE_NAME is the domain or the fabric that hints name, or "
+			"at the given source\n");
 	return *info ? 0 : -FI_ENODATA;
 }

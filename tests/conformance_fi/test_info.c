@@ -150,11 +150,13 @@ static void domains(void **state)
 	for (unsigned i = FI_PROGRESS_UNSPEC; i <= FI_PROGRESS_MANUAL; i++) {
 		struct fi_info *offer;
 
-		hints->domain_attr->data_progress = i;
+		hints->domain_attr->data_progress = hints->domain_attr->control_progress = i;
 		offer = offer_of(hints);
 		assert_non_null(offer);
 		assert_int_equal(offer->domain_attr->data_progress,
 			i == FI_PROGRESS_AUTO ? i : FI_PROGRESS_MANUAL);
+		assert_int_equal(
+			offer->domain_attr->control_progress, offer->domain_attr->data_progress);
 		fi_freeinfo(offer);
 	}
 	for (unsigned i = FI_RM_UNSPEC; i <= FI_RM_ENABLED; i++) {
@@ -217,12 +219,61 @@ static void addresses_are_not_looked_up(void **state)
 	(void)state;
 	assert_int_equal(
 		fi_getinfo(FI_VERSION(1, 17), "localhost", NULL, 0, hints, &offer), -FI_ENODATA);
-	assert_int_equal(
-		fi_getinfo(FI_VERSION(1, 17), NULL, "1", FI_SOURCE, hints, &offer), -FI_ENODATA);
+	assert_int_equal(fi_getinfo(FI_VERSION(1, 17), NULL, "1", 0, hints, &offer), -FI_ENODATA);
 	hints->addr_format = FI_SOCKADDR_IN;
 	assert_null(offer_of(hints));
 	hints->addr_format = FI_PROV_SPECIFIC;
 	offered();
+}
+
+static struct fi_info *source_offer(const char *node, const char *service)
+{
+	struct fi_info *offer = NULL;
+	int result = fi_getinfo(FI_VERSION(1, 17), node, service, FI_SOURCE, hints, &offer);
+
+	assert_int_equal(result, offer ? 0 : -FI_ENODATA);
+	return offer;
+}
+
+/* An offer has an address of its domain, with which an endpoint is opened; a source selects a
+ * domain. */
+static void sources(void **state)
+{
+	const char *const item = getenv("PTL_IFACE_NAME"), *const place = strchr(item, ':') + 1;
+	const char *const nodes[] = {NULL, item, place};
+	struct fi_info *offer, *again;
+	char name[NAME_BYTES] = "no address";
+
+	(void)state;
+	for (unsigned i = 0; i < 3; i++) {
+		offer = source_offer(nodes[i], i == 1 ? NULL : "47592");
+		assert_non_null(offer);
+		assert_string_equal(offer->domain_attr->name, item);
+		assert_int_equal(offer->src_addrlen, NAME_BYTES);
+		assert_memory_equal(offer->src_addr, "PSTN", 4);
+		assert_int_equal(offer->dest_addrlen, 0);
+		again = offer_of(offer);
+		assert_non_null(again);
+		assert_memory_equal(again->src_addr, offer->src_addr, NAME_BYTES);
+		fi_freeinfo(again);
+		fi_freeinfo(offer);
+	}
+	assert_null(source_offer("localhost", NULL));
+	/* No program chooses its process. A source that is none is ignored beside FI_SOURCE. */
+	hints->src_addr = name;
+	hints->src_addrlen = sizeof(name);
+	assert_null(offer_of(hints));
+	offer = source_offer(NULL, "1");
+	assert_non_null(offer);
+	memcpy(name, offer->src_addr, sizeof(name));
+	fi_freeinfo(offer);
+	offered();
+	name[5]++; /* another kind of network */
+	assert_null(offer_of(hints));
+	name[5]--;
+	name[12]++; /* the process */
+	assert_null(offer_of(hints));
+	hints->src_addr = NULL;
 }
 
 /* The log of one call of fi_getinfo(). */
@@ -278,6 +329,8 @@ static void without_hints_there_is_all(void **state)
 			assert_int_equal(offer->ep_attr->type, FI_EP_RDM);
 			/* It makes errors of messages, so it is to be asked for. */
 			assert_false(offer->caps & FI_SOURCE_ERR);
+			assert_int_equal(offer->domain_attr->data_progress, FI_PROGRESS_AUTO);
+			assert_int_equal(offer->domain_attr->control_progress, FI_PROGRESS_AUTO);
 		}
 	assert_true(found);
 	fi_freeinfo(all);
@@ -501,6 +554,7 @@ int main(void)
 		TEST(modes),
 		TEST(names),
 		TEST(addresses_are_not_looked_up),
+		TEST(sources),
 		TEST(the_log_says_what_is_not_offered),
 		TEST(without_hints_there_is_all),
 		TEST(hints_of_clients),
