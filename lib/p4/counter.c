@@ -12,21 +12,18 @@ int PtlCTAlloc(ptl_handle_ni_t ni_handle, ptl_handle_ct_t *ct_handle)
 
 	if (code != PTL_OK)
 		return code;
+	if (!ct_handle)
+		return call_leave(&call, PTL_ARG_INVALID);
 	segment = call.visit.segment;
-	index = ct_handle ? segment_take(segment, segment->free_counters) : INDEX_NONE;
-	if (!ct_handle) {
-		code = PTL_ARG_INVALID;
-	} else if (index == INDEX_NONE) {
-		code = PTL_NO_SPACE;
-	} else {
-		generation = segment_generation(segment);
-		event_counter_init(segment_counter(segment, index),
-			handle_make(HANDLE_COUNTER, (uint32_t)(call.visit.interface - interfaces),
-				index, generation));
-		*ct_handle = name_of(call.ni, NAME_COUNTER, index, generation);
-	}
-	call_leave(&call);
-	return code;
+	index = segment_take(segment, segment->free_counters);
+	if (index == INDEX_NONE)
+		return call_leave(&call, PTL_NO_SPACE);
+	generation = segment_generation(segment);
+	event_counter_init(segment_counter(segment, index),
+		handle_make(HANDLE_COUNTER, (uint32_t)(call.visit.interface - interfaces), index,
+			generation));
+	*ct_handle = name_of(call.ni, NAME_COUNTER, index, generation);
+	return call_leave(&call, PTL_OK);
 }
 
 static const ptl_ct_event_t nothing;
@@ -50,8 +47,7 @@ static int counter_command(ptl_handle_ct_t ct_handle, enum command_kind kind, pt
 	if (code == PTL_OK && kind == COMMAND_COUNTER_FREE)
 		segment_give(
 			call.visit.segment, call.visit.segment->free_counters, call.visit.index);
-	call_leave(&call);
-	return code;
+	return call_leave(&call, code);
 }
 
 int PtlCTFree(ptl_handle_ct_t ct_handle)
@@ -126,8 +122,7 @@ int PtlCTGet(ptl_handle_ct_t ct_handle, ptl_ct_event_t *event)
 	if (!event || !counter_look(&call,
 			      atomic_load_explicit(call.visit.gate, memory_order_relaxed), event))
 		code = PTL_ARG_INVALID;
-	call_leave(&call);
-	return code;
+	return call_leave(&call, code);
 }
 
 static int count_take(const struct wait *wait, unsigned index, uint64_t handle)

@@ -275,11 +275,8 @@ static int given_append(ptl_handle_ni_t ni_handle, const struct place *place, co
 		return code;
 	me = me_given(&call, given, matches, &room);
 	if (!handle || !me || place->list > PTL_OVERFLOW_LIST)
-		code = PTL_ARG_INVALID;
-	else
-		code = entry_append(&call, place, me, handle);
-	call_leave(&call);
-	return code;
+		return call_leave(&call, PTL_ARG_INVALID);
+	return call_leave(&call, entry_append(&call, place, me, handle));
 }
 
 int PtlLEAppend(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index, const ptl_le_t *le,
@@ -310,11 +307,8 @@ static int given_search(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index, cons
 		return code;
 	me = me_given(&call, given, matches, &room);
 	if (!me || op > PTL_SEARCH_DELETE)
-		code = PTL_ARG_INVALID;
-	else
-		code = entry_search(&call, pt_index, me, op, user_ptr);
-	call_leave(&call);
-	return code;
+		return call_leave(&call, PTL_ARG_INVALID);
+	return call_leave(&call, entry_search(&call, pt_index, me, op, user_ptr));
 }
 
 int PtlLESearch(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index, const ptl_le_t *le,
@@ -341,13 +335,11 @@ static int entry_unlink(ptl_handle_me_t handle, bool matches, const struct due *
 	command.command.object.index = call.visit.index;
 	command.command.object.generation = call.visit.generation;
 	if (ni_matches(call.ni) != matches)
-		code = PTL_ARG_INVALID;
-	else if (due)
-		code = call_keep(&call, &command, 1, due);
-	else
-		code = code_of(visit_call(&call.visit, &command.command, NULL, NULL));
-	call_leave(&call);
-	return code;
+		return call_leave(&call, PTL_ARG_INVALID);
+	if (due)
+		return call_leave(&call, call_keep(&call, &command, 1, due));
+	code = code_of(visit_call(&call.visit, &command.command, NULL, NULL));
+	return call_leave(&call, code);
 }
 
 int PtlLEUnlink(ptl_handle_le_t le_handle)
@@ -464,9 +456,6 @@ int PtlTriggeredMEAppend(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index, ptl
 	memcpy(command.further[0], &line, sizeof(line));
 	if (!me || !me_handle || !ni_matches(call.ni) || ptl_list > PTL_OVERFLOW_LIST ||
 		pt_index >= call.visit.segment->limits.portals)
-		code = PTL_ARG_INVALID;
-	else
-		code = call_keep(&call, &command, 2, &due);
-	call_leave(&call);
-	return code;
+		return call_leave(&call, PTL_ARG_INVALID);
+	return call_leave(&call, call_keep(&call, &command, 2, &due));
 }

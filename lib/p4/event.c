@@ -50,15 +50,13 @@ int PtlEQAlloc(ptl_handle_ni_t ni_handle, ptl_size_t count, ptl_handle_eq_t *eq_
 
 	if (code != PTL_OK)
 		return code;
-	if (eq_handle)
-		code = code_of(events_make(&call.visit, count == 0 ? 1 : count, &queue));
-	else
-		code = PTL_ARG_INVALID;
+	if (!eq_handle)
+		return call_leave(&call, PTL_ARG_INVALID);
+	code = code_of(events_make(&call.visit, count == 0 ? 1 : count, &queue));
 	if (code == PTL_OK)
 		*eq_handle =
 			name_of(call.ni, NAME_QUEUE, handle_index(queue), handle_generation(queue));
-	call_leave(&call);
-	return code;
+	return call_leave(&call, code);
 }
 
 int PtlEQFree(ptl_handle_eq_t eq_handle)
@@ -68,9 +66,7 @@ int PtlEQFree(ptl_handle_eq_t eq_handle)
 
 	if (code != PTL_OK)
 		return code;
-	code = code_of(events_free(&call.visit));
-	call_leave(&call);
-	return code;
+	return call_leave(&call, code_of(events_free(&call.visit)));
 }
 
 /* What an event says, straight from its slot. */
@@ -145,9 +141,7 @@ int PtlEQGet(ptl_handle_eq_t eq_handle, ptl_event_t *event)
 
 	if (code != PTL_OK)
 		return code;
-	code = event ? event_get(&call, event) : PTL_ARG_INVALID;
-	call_leave(&call);
-	return code;
+	return call_leave(&call, event ? event_get(&call, event) : PTL_ARG_INVALID);
 }
 
 static int event_take(const struct wait *wait, unsigned index, uint64_t handle)

@@ -263,7 +263,7 @@ int PtlNIFini(ptl_handle_ni_t ni_handle)
 	cancel_lock_take(&nis_lock);
 	code = call_enter(&call, ni_handle, NAME_NI);
 	if (code == PTL_OK) {
-		call_leave(&call);
+		visit_leave(&call.visit);
 		if (call.ni->uses > 1)
 			call.ni->uses--;
 		else
@@ -299,16 +299,13 @@ int PtlNIStatus(ptl_handle_ni_t ni_handle, ptl_sr_index_t status_register, ptl_s
 
 	if (code != PTL_OK)
 		return code;
-	if (!status || (unsigned)status_register >= PTL_SR_LAST) {
-		code = PTL_ARG_INVALID;
-	} else {
-		/* Inline, a program that watches the register drives what it waits for. */
-		if (call.visit.interface->inlined)
-			interface_drive();
-		*status = (ptl_sr_value_t)status_count(&call, status_register);
-	}
-	call_leave(&call);
-	return code;
+	if (!status || (unsigned)status_register >= PTL_SR_LAST)
+		return call_leave(&call, PTL_ARG_INVALID);
+	/* Inline, a program that watches the register drives what it waits for. */
+	if (call.visit.interface->inlined)
+		interface_drive();
+	*status = (ptl_sr_value_t)status_count(&call, status_register);
+	return call_leave(&call, PTL_OK);
 }
 
 int PtlNIHandle(ptl_handle_any_t handle, ptl_handle_ni_t *ni_handle)
@@ -325,8 +322,7 @@ int PtlNIHandle(ptl_handle_any_t handle, ptl_handle_ni_t *ni_handle)
 	if (code != PTL_OK)
 		return code;
 	*ni_handle = name_make(NAME_NI, ni_index(call.ni));
-	call_leave(&call);
-	return PTL_OK;
+	return call_leave(&call, PTL_OK);
 }
 
 int PtlGetUid(ptl_handle_ni_t ni_handle, ptl_uid_t *uid)
@@ -336,12 +332,10 @@ int PtlGetUid(ptl_handle_ni_t ni_handle, ptl_uid_t *uid)
 
 	if (code != PTL_OK)
 		return code;
-	if (uid)
-		*uid = call.visit.interface->uid;
-	else
-		code = PTL_ARG_INVALID;
-	call_leave(&call);
-	return code;
+	if (!uid)
+		return call_leave(&call, PTL_ARG_INVALID);
+	*uid = call.visit.interface->uid;
+	return call_leave(&call, PTL_OK);
 }
 
 static ptl_process_t process_physical(const struct call *call)
@@ -371,12 +365,10 @@ static int id_get(ptl_handle_ni_t ni_handle, ptl_process_t (*id_of)(const struct
 
 	if (code != PTL_OK)
 		return code;
-	if (id)
-		*id = id_of(&call);
-	else
-		code = PTL_ARG_INVALID;
-	call_leave(&call);
-	return code;
+	if (!id)
+		return call_leave(&call, PTL_ARG_INVALID);
+	*id = id_of(&call);
+	return call_leave(&call, PTL_OK);
 }
 
 int PtlGetId(ptl_handle_ni_t ni_handle, ptl_process_t *id)
@@ -449,7 +441,7 @@ int PtlSetMap(ptl_handle_ni_t ni_handle, ptl_size_t map_size, const ptl_process_
 	if (code == PTL_OK)
 		code = ranks_set(&call, ranks);
 	port = ni_index(call.ni) < PORT_NIS ? call.ni->port : 0;
-	call_leave(&call);
+	visit_leave(&call.visit);
 	if (code == PTL_OK && port != 0)
 		cards_take(port, map_size);
 	return code;
@@ -472,17 +464,14 @@ int PtlGetMap(ptl_handle_ni_t ni_handle, ptl_size_t map_size, ptl_process_t *map
 	if (code != PTL_OK)
 		return code;
 	ranks = atomic_load_explicit(&call.ni->ranks, memory_order_acquire);
-	if (!ni_is_ranked(call.ni) || (!mapping && map_size != 0)) {
-		code = PTL_ARG_INVALID;
-	} else if (!ranks) {
-		code = PTL_NO_SPACE;
-	} else {
-		ranks_copy(ranks, map_size, mapping);
-		if (actual_map_size)
-			*actual_map_size = ranks->count;
-	}
-	call_leave(&call);
-	return code;
+	if (!ni_is_ranked(call.ni) || (!mapping && map_size != 0))
+		return call_leave(&call, PTL_ARG_INVALID);
+	if (!ranks)
+		return call_leave(&call, PTL_NO_SPACE);
+	ranks_copy(ranks, map_size, mapping);
+	if (actual_map_size)
+		*actual_map_size = ranks->count;
+	return call_leave(&call, PTL_OK);
 }
 
 /* Nothing is held back, so there is nothing to do. */
@@ -491,9 +480,7 @@ static int bundle_check(ptl_handle_ni_t ni_handle)
 	struct call call;
 	int code = call_enter(&call, ni_handle, NAME_NI);
 
-	if (code == PTL_OK)
-		call_leave(&call);
-	return code;
+	return code == PTL_OK ? call_leave(&call, code) : code;
 }
 
 int PtlStartBundle(ptl_handle_ni_t ni_handle)

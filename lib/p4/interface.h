@@ -127,9 +127,11 @@ struct call {
 	bool ranked;     /* ni_is_ranked() */
 };
 
-static inline void call_leave(const struct call *call)
+/* Ends a visit. Returns the code of the call. */
+static inline int call_leave(const struct call *call, int code)
 {
 	visit_leave(&call->visit);
+	return code;
 }
 
 /* F2. Does a handle name a living object of the NI that is visited? */
@@ -177,8 +179,7 @@ static ALWAYS_INLINE int call_enter(struct call *call, uint32_t name, enum name_
 	}
 	if (call_confirm(call, name, kind))
 		return PTL_OK;
-	call_leave(call);
-	return PTL_ARG_INVALID;
+	return call_leave(call, PTL_ARG_INVALID);
 }
 
 /* The host's handle of an object of the NI that is visited; 0: the handle is bad. */

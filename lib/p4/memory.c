@@ -137,9 +137,7 @@ int PtlMDBind(ptl_handle_ni_t ni_handle, const ptl_md_t *md, ptl_handle_md_t *md
 
 	if (code != PTL_OK)
 		return code;
-	code = md_bind(&call, md, md_handle);
-	call_leave(&call);
-	return code;
+	return call_leave(&call, md_bind(&call, md, md_handle));
 }
 
 int PtlMDRelease(ptl_handle_md_t md_handle)
@@ -151,6 +149,5 @@ int PtlMDRelease(ptl_handle_md_t md_handle)
 		return code;
 	code = code_of(visit_command(
 		&call.visit, COMMAND_REGION_RELEASE, call.visit.index, call.visit.generation));
-	call_leave(&call);
-	return code;
+	return call_leave(&call, code);
 }

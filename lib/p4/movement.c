@@ -176,8 +176,7 @@ static ALWAYS_INLINE int put_begin(ptl_handle_md_t md_handle, const struct movem
 	} else {
 		code = PTL_ARG_INVALID;
 	}
-	call_leave(&call);
-	return code;
+	return call_leave(&call, code);
 }
 
 /* An operation on elements of a type: one of those up to PTL_BXOR, or a swap. */
@@ -254,12 +253,10 @@ static int fetch_begin(ptl_handle_md_t md_handle, const struct movement *movemen
 
 	if (code != PTL_OK)
 		return code;
-	if (combination_is_good(combination, movement->length))
-		code = fetch_post(&call, movement, source, hdr_data, combination, due);
-	else
-		code = PTL_ARG_INVALID;
-	call_leave(&call);
-	return code;
+	if (!combination_is_good(combination, movement->length))
+		return call_leave(&call, PTL_ARG_INVALID);
+	code = fetch_post(&call, movement, source, hdr_data, combination, due);
+	return call_leave(&call, code);
 }
 
 static ALWAYS_INLINE int get_begin(
@@ -274,8 +271,7 @@ static ALWAYS_INLINE int get_begin(
 	if (code != PTL_OK)
 		return code;
 	code = movement_begin(&call, movement, 0, &line, NULL, 0, &luggage, due);
-	call_leave(&call);
-	return code;
+	return call_leave(&call, code);
 }
 
 int PtlPut(ptl_handle_md_t md_handle, ptl_size_t local_offset, ptl_size_t length,

@@ -63,9 +63,7 @@ int PtlPTAlloc(ptl_handle_ni_t ni_handle, unsigned int options, ptl_handle_eq_t 
 
 	if (code != PTL_OK)
 		return code;
-	code = portal_alloc(&call, options, eq_handle, pt_index_req, pt_index);
-	call_leave(&call);
-	return code;
+	return call_leave(&call, portal_alloc(&call, options, eq_handle, pt_index_req, pt_index));
 }
 
 /* A command to a portal, which waits until messages to it have ended. */
@@ -81,8 +79,7 @@ static int portal_command(
 		return code;
 	command.object.index = pt_index;
 	answer = call_until(&call, &command);
-	call_leave(&call);
-	return answer == ANSWER_NOT_EMPTY ? PTL_PT_IN_USE : code_of(answer);
+	return call_leave(&call, answer == ANSWER_NOT_EMPTY ? PTL_PT_IN_USE : code_of(answer));
 }
 
 int PtlPTFree(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index)

@@ -187,7 +187,7 @@ int wait_run(struct wait *wait, uint64_t timeout)
 	if (turns[wait->kind].names == wait->names && turns[wait->kind].next < wait->count)
 		wait->first = turns[wait->kind].next;
 	code = wait_first(wait, timeout) ? wait->code : wait_visiting(wait, timeout);
-	call_leave(&wait->call);
+	visit_leave(&wait->call.visit);
 	if (code == PTL_OK || code == PTL_EQ_DROPPED) {
 		*wait->which = wait->found;
 		turns[wait->kind].names = wait->names;
