@@ -131,8 +131,7 @@ int PtlMEAttach(ptl_handle_ni_t interface, ptl_pt_index_t index, ptl_process_id_
 		code = PTL_ML_TOOLONG;
 	else
 		code = entry_attach_counted(&visit, index, &criteria, position, handle);
-	visit_leave(&visit);
-	return code;
+	return visit_end(&visit, code);
 }
 
 int PtlMEAttachAny(ptl_handle_ni_t interface, ptl_pt_index_t *index, ptl_process_id_t matchid,
@@ -146,19 +145,17 @@ int PtlMEAttachAny(ptl_handle_ni_t interface, ptl_pt_index_t *index, ptl_process
 
 	if (code != PTL_OK)
 		return code;
-	if (!process_is_pattern(matchid)) {
-		code = PTL_INV_PROC;
-	} else if (ADDRESS_IS_BAD(index) || ADDRESS_IS_BAD(handle)) {
-		code = PTL_SEGV;
-	} else if ((portal = portal_claim(visit.segment)) == INDEX_NONE) {
-		code = PTL_PT_FULL;
-	} else {
-		code = entry_attach_counted(&visit, portal, &criteria, PTL_INS_AFTER, handle);
-		if (code == PTL_OK)
-			*index = portal;
-	}
-	visit_leave(&visit);
-	return code;
+	if (!process_is_pattern(matchid))
+		return visit_end(&visit, PTL_INV_PROC);
+	if (ADDRESS_IS_BAD(index) || ADDRESS_IS_BAD(handle))
+		return visit_end(&visit, PTL_SEGV);
+	portal = portal_claim(visit.segment);
+	if (portal == INDEX_NONE)
+		return visit_end(&visit, PTL_PT_FULL);
+	code = entry_attach_counted(&visit, portal, &criteria, PTL_INS_AFTER, handle);
+	if (code == PTL_OK)
+		*index = portal;
+	return visit_end(&visit, code);
 }
 
 /* Inserts next to `current`, which is in the list of `portal` unless it has gone meanwhile: then
@@ -205,13 +202,10 @@ int PtlMEInsert(ptl_handle_me_t current, ptl_process_id_t matchid, ptl_match_bit
 	if (code != PTL_OK)
 		return code;
 	if (!process_is_pattern(matchid))
-		code = PTL_INV_PROC;
-	else if (ADDRESS_IS_BAD(handle))
-		code = PTL_SEGV;
-	else
-		code = entry_insert(&visit, current, &criteria, position, handle);
-	visit_leave(&visit);
-	return code;
+		return visit_end(&visit, PTL_INV_PROC);
+	if (ADDRESS_IS_BAD(handle))
+		return visit_end(&visit, PTL_SEGV);
+	return visit_end(&visit, entry_insert(&visit, current, &criteria, position, handle));
 }
 
 int object_unlink(uint64_t handle, enum handle_kind kind, enum command_kind unlink, int invalid)
@@ -222,8 +216,7 @@ int object_unlink(uint64_t handle, enum handle_kind kind, enum command_kind unli
 	if (code != PTL_OK)
 		return code;
 	code = code_of(visit_command(&visit, unlink, visit.index, visit.generation), invalid);
-	visit_leave(&visit);
-	return code;
+	return visit_end(&visit, code);
 }
 
 int PtlMEUnlink(ptl_handle_me_t entry)

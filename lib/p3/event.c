@@ -68,11 +68,8 @@ int PtlEQAlloc(ptl_handle_ni_t interface, ptl_size_t count, ptl_handle_eq_t *han
 	if (code != PTL_OK)
 		return code;
 	if (ADDRESS_IS_BAD(handle))
-		code = PTL_SEGV;
-	else
-		code = code_of(events_make(&visit, count, handle), PTL_INV_NI);
-	visit_leave(&visit);
-	return code;
+		return visit_end(&visit, PTL_SEGV);
+	return visit_end(&visit, code_of(events_make(&visit, count, handle), PTL_INV_NI));
 }
 
 int PtlEQFree(ptl_handle_eq_t eventq)
@@ -82,9 +79,7 @@ int PtlEQFree(ptl_handle_eq_t eventq)
 
 	if (code != PTL_OK)
 		return code;
-	code = code_of(events_free(&visit), PTL_INV_EQ);
-	visit_leave(&visit);
-	return code;
+	return visit_end(&visit, code_of(events_free(&visit), PTL_INV_EQ));
 }
 
 /* What an event says, straight from its slot. */
@@ -211,10 +206,8 @@ static __attribute__((noinline)) int event_get(ptl_handle_eq_t eventq, ptl_event
 
 	if (code != PTL_OK)
 		return code;
-	if (ADDRESS_IS_BAD(event)) {
-		visit_leave(&visit);
-		return PTL_SEGV;
-	}
+	if (ADDRESS_IS_BAD(event))
+		return visit_end(&visit, PTL_SEGV);
 	reader = reader_keep(&visit, eventq);
 	if (!queue_is_awaited(visit_queue(&visit))) {
 		answer = queue_look(reader, event);
@@ -292,14 +285,10 @@ int PtlEQWait(ptl_handle_eq_t eventq, ptl_event_t *event)
 
 	if (code != PTL_OK)
 		return code;
-	if (ADDRESS_IS_BAD(event)) {
-		visit_leave(&visit);
-		return PTL_SEGV;
-	}
+	if (ADDRESS_IS_BAD(event))
+		return visit_end(&visit, PTL_SEGV);
 	wait.queues = &reader_keep(&visit, eventq)->view;
-	code = wait_for(&visit, &wait, UINT64_MAX);
-	visit_leave(&visit);
-	return code;
+	return visit_end(&visit, wait_for(&visit, &wait, UINT64_MAX));
 }
 
 /* Views of queues, all of the interface that is visited; false: one is not. */
@@ -391,7 +380,5 @@ int postern_eq_fd(ptl_handle_eq_t eventq)
 	if (code != PTL_OK)
 		return -code;
 	log_clear_error();
-	code = queue_descriptor(&visit, eventq);
-	visit_leave(&visit);
-	return code;
+	return visit_end(&visit, queue_descriptor(&visit, eventq));
 }

@@ -103,14 +103,6 @@ int PtlNIFini(ptl_handle_ni_t handle)
 	return code_of(interface_close(&portals, handle), PTL_INV_NI);
 }
 
-/* Inline, a program that watches the register drives what it waits for. */
-static ptl_sr_value_t status_read(const struct visit *visit)
-{
-	if (visit->interface->inlined)
-		interface_drive();
-	return (ptl_sr_value_t)interface_drops(visit->segment);
-}
-
 int PtlNIStatus(ptl_handle_ni_t handle, ptl_sr_index_t status_register, ptl_sr_value_t *status)
 {
 	struct visit visit;
@@ -119,13 +111,14 @@ int PtlNIStatus(ptl_handle_ni_t handle, ptl_sr_index_t status_register, ptl_sr_v
 	if (code != PTL_OK)
 		return code;
 	if (status_register != PTL_SR_DROP_COUNT)
-		code = PTL_INV_SR_INDX;
-	else if (ADDRESS_IS_BAD(status))
-		code = PTL_SEGV;
-	else
-		*status = status_read(&visit);
-	visit_leave(&visit);
-	return code;
+		return visit_end(&visit, PTL_INV_SR_INDX);
+	if (ADDRESS_IS_BAD(status))
+		return visit_end(&visit, PTL_SEGV);
+	/* Inline, a program that watches the register drives what it waits for. */
+	if (visit.interface->inlined)
+		interface_drive();
+	*status = (ptl_sr_value_t)interface_drops(visit.segment);
+	return visit_end(&visit, PTL_OK);
 }
 
 int PtlNIDist(ptl_handle_ni_t handle, ptl_process_id_t process, unsigned long *distance)
@@ -136,15 +129,14 @@ int PtlNIDist(ptl_handle_ni_t handle, ptl_process_id_t process, unsigned long *d
 	if (code != PTL_OK)
 		return code;
 	if (!process_is_valid(process))
-		code = PTL_INV_PROC;
-	else if (ADDRESS_IS_BAD(distance))
-		code = PTL_SEGV;
-	else if (process.nid != visit.interface->self.nid)
+		return visit_end(&visit, PTL_INV_PROC);
+	if (ADDRESS_IS_BAD(distance))
+		return visit_end(&visit, PTL_SEGV);
+	if (process.nid != visit.interface->self.nid)
 		*distance = 2;
 	else
 		*distance = process.pid != visit.interface->self.pid;
-	visit_leave(&visit);
-	return code;
+	return visit_end(&visit, PTL_OK);
 }
 
 int PtlNIHandle(ptl_handle_any_t handle, ptl_handle_ni_t *interface)
@@ -161,11 +153,9 @@ int PtlNIHandle(ptl_handle_any_t handle, ptl_handle_ni_t *interface)
 	if (code != PTL_OK)
 		return code;
 	if (ADDRESS_IS_BAD(interface))
-		code = PTL_SEGV;
-	else
-		*interface = atomic_load_explicit(&visit.interface->handle, memory_order_relaxed);
-	visit_leave(&visit);
-	return code;
+		return visit_end(&visit, PTL_SEGV);
+	*interface = atomic_load_explicit(&visit.interface->handle, memory_order_relaxed);
+	return visit_end(&visit, PTL_OK);
 }
 
 int PtlGetUid(ptl_handle_ni_t handle, ptl_uid_t *uid)
@@ -176,11 +166,9 @@ int PtlGetUid(ptl_handle_ni_t handle, ptl_uid_t *uid)
 	if (code != PTL_OK)
 		return code;
 	if (ADDRESS_IS_BAD(uid))
-		code = PTL_SEGV;
-	else
-		*uid = visit.interface->uid;
-	visit_leave(&visit);
-	return code;
+		return visit_end(&visit, PTL_SEGV);
+	*uid = visit.interface->uid;
+	return visit_end(&visit, PTL_OK);
 }
 
 int PtlGetId(ptl_handle_ni_t handle, ptl_process_id_t *id)
@@ -191,10 +179,8 @@ int PtlGetId(ptl_handle_ni_t handle, ptl_process_id_t *id)
 	if (code != PTL_OK)
 		return code;
 	if (ADDRESS_IS_BAD(id))
-		code = PTL_SEGV;
-	else
-		*id = (ptl_process_id_t){
-			.nid = visit.interface->self.nid, .pid = visit.interface->self.pid};
-	visit_leave(&visit);
-	return code;
+		return visit_end(&visit, PTL_SEGV);
+	*id = (ptl_process_id_t){
+		.nid = visit.interface->self.nid, .pid = visit.interface->self.pid};
+	return visit_end(&visit, PTL_OK);
 }

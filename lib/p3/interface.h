@@ -18,6 +18,13 @@ static inline int visit_enter(
 	return front_visit(&portals, visit, handle, kind, invalid);
 }
 
+/* Ends a visit. Returns the code of the call. */
+static inline int visit_end(const struct visit *visit, int code)
+{
+	visit_leave(visit);
+	return code;
+}
+
 /* A process id that names one process; and one that may have wildcards. */
 static inline bool process_is_valid(ptl_process_id_t id)
 {

@@ -54,9 +54,7 @@ static __attribute__((noinline)) int put(
 
 	if (code != PTL_OK)
 		return code;
-	code = put_post(visit.interface, visit.gate, move, acknowledge);
-	visit_leave(&visit);
-	return code;
+	return visit_end(&visit, put_post(visit.interface, visit.gate, move, acknowledge));
 }
 
 int PtlPut(ptl_handle_md_t mem_desc, ptl_ack_req_t ack_req, ptl_process_id_t target,
@@ -84,8 +82,7 @@ int PtlPut(ptl_handle_md_t mem_desc, ptl_ack_req_t ack_req, ptl_process_id_t tar
 	if (!process_is_valid(target) || !submission_put(&visit.interface->submission,
 						 visit_region(&visit), &move, acknowledge))
 		code = put_post(visit.interface, visit.gate, &move, acknowledge);
-	visit_leave(&visit);
-	return code;
+	return visit_end(&visit, code);
 }
 
 int PtlGet(ptl_handle_md_t mem_desc, ptl_process_id_t target, ptl_pt_index_t portal,
@@ -115,6 +112,5 @@ int PtlGet(ptl_handle_md_t mem_desc, ptl_process_id_t target, ptl_pt_index_t por
 		call_trace(visit.interface);
 		submission_post(&visit.interface->submission, &command);
 	}
-	visit_leave(&visit);
-	return code;
+	return visit_end(&visit, code);
 }

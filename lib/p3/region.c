@@ -150,8 +150,7 @@ int PtlMDAttach(ptl_handle_me_t match, ptl_md_t mem_desc, ptl_unlink_t unlink_op
 		code = PTL_ILL_MD;
 	else
 		code = region_attach(&visit, &mem_desc, unlink_op, unlink_nofit, handle);
-	visit_leave(&visit);
-	return code;
+	return visit_end(&visit, code);
 }
 
 static int region_bind(const struct visit *visit, const ptl_md_t *md, ptl_handle_md_t *handle)
@@ -219,19 +218,15 @@ int PtlMDUpdate(ptl_handle_md_t mem_desc, ptl_md_t *old_md, ptl_md_t *new_md, pt
 
 	if (code != PTL_OK)
 		return code;
-	if ((old_md && ADDRESS_IS_BAD(old_md)) || (new_md && ADDRESS_IS_BAD(new_md))) {
-		code = PTL_SEGV;
-	} else {
-		/* A copy: what is checked is what is used. */
-		if (new_md)
-			wanted = *new_md;
-		if (new_md && (!md_is_legal(&wanted) || !md_queue_is_legal(&visit, &wanted)))
-			code = PTL_ILL_MD;
-		else if (testq != PTL_EQ_NONE && !handle_lives(&visit, testq, HANDLE_QUEUE))
-			code = PTL_INV_EQ;
-		else
-			code = region_update(&visit, old_md, new_md ? &wanted : NULL, testq);
-	}
-	visit_leave(&visit);
-	return code;
+	if ((old_md && ADDRESS_IS_BAD(old_md)) || (new_md && ADDRESS_IS_BAD(new_md)))
+		return visit_end(&visit, PTL_SEGV);
+	/* A copy: what is checked is what is used. */
+	if (new_md)
+		wanted = *new_md;
+	if (new_md && (!md_is_legal(&wanted) || !md_queue_is_legal(&visit, &wanted)))
+		return visit_end(&visit, PTL_ILL_MD);
+	if (testq != PTL_EQ_NONE && !handle_lives(&visit, testq, HANDLE_QUEUE))
+		return visit_end(&visit, PTL_INV_EQ);
+	code = region_update(&visit, old_md, new_md ? &wanted : NULL, testq);
+	return visit_end(&visit, code);
 }
