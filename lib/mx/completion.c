@@ -46,8 +46,7 @@ static inline mx_return_t request_test(struct mx_endpoint *endpoint, mx_request_
 		*handle = NULL;
 		*result = 1;
 	}
-	endpoint_leave(endpoint);
-	return MX_SUCCESS;
+	return endpoint_leave(endpoint);
 }
 
 mx_return_t mx_test(
@@ -108,8 +107,7 @@ static mx_return_t any_test(struct mx_endpoint *endpoint, bool blocks, uint32_t 
 		request_give(search.found);
 		*result = 1;
 	}
-	endpoint_leave(endpoint);
-	return MX_SUCCESS;
+	return endpoint_leave(endpoint);
 }
 
 mx_return_t mx_test_any(mx_endpoint_t endpoint, uint64_t match_info, uint64_t match_mask,
@@ -144,8 +142,7 @@ static mx_return_t request_peek(struct mx_endpoint *endpoint, bool blocks, uint3
 		*request = request_handle(search.found);
 		*result = 1;
 	}
-	endpoint_leave(endpoint);
-	return MX_SUCCESS;
+	return endpoint_leave(endpoint);
 }
 
 mx_return_t mx_ipeek(mx_endpoint_t endpoint, mx_request_t *request, uint32_t *result)
@@ -213,8 +210,7 @@ static mx_return_t message_probe(struct mx_endpoint *endpoint, bool blocks, uint
 			.match_info = search.message.bits,
 			.msg_length = length_told(search.message.length),
 			.xfer_length = length_told(search.message.length)};
-	endpoint_leave(endpoint);
-	return MX_SUCCESS;
+	return endpoint_leave(endpoint);
 }
 
 mx_return_t mx_iprobe(mx_endpoint_t endpoint, uint64_t match_info, uint64_t match_mask,

@@ -189,8 +189,7 @@ mx_return_t mx_wakeup(mx_endpoint_t endpoint)
 		return code;
 	endpoint->wakeups++;
 	endpoint_wake(endpoint);
-	endpoint_leave(endpoint);
-	return MX_SUCCESS;
+	return endpoint_leave(endpoint);
 }
 
 /* --- opening and closing */

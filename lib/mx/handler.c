@@ -70,8 +70,7 @@ mx_return_t mx_register_unexp_handler(
 	endpoint->unexpected = handler;
 	endpoint->unexpected_context = context;
 	endpoint_wake(endpoint); /* threads that block look for messages from now on */
-	endpoint_leave(endpoint);
-	return MX_SUCCESS;
+	return endpoint_leave(endpoint);
 }
 
 mx_return_t mx_register_unexp_callback(
@@ -90,8 +89,7 @@ mx_return_t mx_progress(mx_endpoint_t endpoint)
 	if (!endpoint_enter(endpoint, "mx_progress", &code))
 		return code;
 	endpoint_progress(endpoint);
-	endpoint_leave(endpoint);
-	return MX_SUCCESS;
+	return endpoint_leave(endpoint);
 }
 
 static mx_return_t progression_set(struct mx_endpoint *endpoint, bool halted, const char *name)
@@ -103,8 +101,7 @@ static mx_return_t progression_set(struct mx_endpoint *endpoint, bool halted, co
 	endpoint->halted = halted;
 	endpoint_wake(endpoint);
 	handler_await(endpoint);
-	endpoint_leave(endpoint);
-	return MX_SUCCESS;
+	return endpoint_leave(endpoint);
 }
 
 mx_return_t mx_disable_progression(mx_endpoint_t endpoint)

@@ -326,8 +326,7 @@ static inline mx_return_t request_send(struct mx_endpoint *endpoint, const mx_se
 	request_hand_over(request, handle);
 	if (endpoint->unexpected)
 		endpoint_progress(endpoint);
-	endpoint_leave(endpoint);
-	return MX_SUCCESS;
+	return endpoint_leave(endpoint);
 }
 
 mx_return_t mx_isend(mx_endpoint_t endpoint, mx_segment_t *segments_list, uint32_t segments_count,
@@ -381,8 +380,7 @@ mx_return_t mx_irecv(mx_endpoint_t endpoint, mx_segment_t *segments_list, uint32
 	messages_receive_wish(endpoint->messages, &receive->transfer, &wish);
 	if (endpoint->unexpected)
 		endpoint_progress(endpoint);
-	endpoint_leave(endpoint);
-	return MX_SUCCESS;
+	return endpoint_leave(endpoint);
 }
 
 const char no_request[] = "this is no request of the endpoint that is pending";
@@ -419,8 +417,7 @@ mx_return_t mx_cancel(mx_endpoint_t endpoint, mx_request_t *request, uint32_t *r
 		request_give(cancelled);
 		*request = NULL;
 	}
-	endpoint_leave(endpoint);
-	return MX_SUCCESS;
+	return endpoint_leave(endpoint);
 }
 
 mx_return_t mx_forget(mx_endpoint_t endpoint, mx_request_t *request)
@@ -435,8 +432,7 @@ mx_return_t mx_forget(mx_endpoint_t endpoint, mx_request_t *request)
 		return endpoint_fail(endpoint, MX_BAD_REQUEST, "mx_forget", no_request);
 	request_forget(forgotten);
 	*request = NULL;
-	endpoint_leave(endpoint);
-	return MX_SUCCESS;
+	return endpoint_leave(endpoint);
 }
 
 mx_return_t mx_set_request_timeout(
@@ -456,8 +452,7 @@ mx_return_t mx_set_request_timeout(
 		endpoint->request_timeout = time;
 	else if (!timed->done)
 		request_limit(timed, time);
-	endpoint_leave(endpoint);
-	return MX_SUCCESS;
+	return endpoint_leave(endpoint);
 }
 
 /* A synchronous send of few bytes has been copied to a slot when it has left the waiting line. */
@@ -490,8 +485,7 @@ static mx_return_t send_buffered(struct mx_endpoint *endpoint, mx_request_t *req
 		endpoint_progress(endpoint);
 		*result = buffered_look(&held);
 	}
-	endpoint_leave(endpoint);
-	return MX_SUCCESS;
+	return endpoint_leave(endpoint);
 }
 
 mx_return_t mx_ibuffered(mx_endpoint_t endpoint, mx_request_t *request, uint32_t *result)

@@ -126,8 +126,7 @@ mx_return_t mx_get_endpoint_addr(mx_endpoint_t endpoint, mx_endpoint_addr_t *add
 	if (!endpoint_enter(endpoint, "mx_get_endpoint_addr", &code))
 		return code;
 	*addr = endpoint->sessions[0].address;
-	endpoint_leave(endpoint);
-	return MX_SUCCESS;
+	return endpoint_leave(endpoint);
 }
 
 mx_return_t mx_decompose_endpoint_addr(
@@ -693,8 +692,7 @@ mx_return_t mx_iconnect(mx_endpoint_t endpoint, uint64_t nic_id, uint32_t endpoi
 		*request = request_handle(connect);
 	else
 		request_forget(connect);
-	endpoint_leave(endpoint);
-	return MX_SUCCESS;
+	return endpoint_leave(endpoint);
 }
 
 static bool connect_done(void *context)
@@ -757,8 +755,7 @@ mx_return_t mx_connect(mx_endpoint_t endpoint, uint64_t nic_id, uint32_t endpoin
 		code = connect_code(status, denied, &text);
 		return endpoint_fail(endpoint, code, name, text);
 	}
-	endpoint_leave(endpoint);
-	return MX_SUCCESS;
+	return endpoint_leave(endpoint);
 }
 
 mx_return_t mx_disconnect(mx_endpoint_t endpoint, mx_endpoint_addr_t addr)
@@ -780,8 +777,7 @@ mx_return_t mx_disconnect(mx_endpoint_t endpoint, mx_endpoint_addr_t addr)
 		if (contact->session != SESSION_NONE)
 			session_lose(endpoint, contact->session, MX_STATUS_ENDPOINT_UNREACHABLE);
 	}
-	endpoint_leave(endpoint);
-	return MX_SUCCESS;
+	return endpoint_leave(endpoint);
 }
 
 /* --- opening and closing */

@@ -220,14 +220,16 @@ static inline void endpoint_wake(struct mx_endpoint *endpoint)
 	endpoint->wake = endpoint->blocked != 0;
 }
 
-/* A call ends. Wakes threads that block if they have a reason to look. */
-static inline void endpoint_leave(struct mx_endpoint *endpoint)
+/* A call ends. Wakes threads that block if they have a reason to look. Returns MX_SUCCESS; a call
+ * that has failed ends with endpoint_fail(). */
+static inline mx_return_t endpoint_leave(struct mx_endpoint *endpoint)
 {
 	/* What is roused must be there until then. */
 	if (endpoint->wake)
 		endpoint_rouse(endpoint);
 	endpoint->inside--;
 	lock_give(&endpoint->lock);
+	return MX_SUCCESS;
 }
 
 /* Leaves, and raises. */
