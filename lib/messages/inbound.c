@@ -8,7 +8,7 @@
 #include <engine/statistics.h>
 #include <wire/message.h>
 
-#define PAUSE (500 * MICROSECOND) /* before a fetch asks for a region again */
+#define PAUSE (500 * MICROSECOND) /* before a fetch is tried again */
 
 static bool receive_post(struct messages *messages, struct transfer *message)
 {
@@ -249,10 +249,12 @@ static bool fetch_is_early(const struct transfer *message, uint64_t length)
 	return message->kind == ITEM_UNEXPECTED && length > 0 && message->value & VALUE_SYNCHRONOUS;
 }
 
-/* Fetches what a receive wants of the data that is still at its sender. */
+/* Fetches what a receive wants of the data that is still at its sender. That may have sent before
+ * this end's name at the sender is known here. */
 void fetch_post(struct messages *messages, struct transfer *message, uint64_t length)
 {
 	const uint64_t early = fetch_is_early(message, length) ? BITS_EARLY : 0;
+	struct peer *peer = &messages->peers[message->peer];
 	struct move move = {
 		.portal = PORTAL_SIDE,
 		.match_bits = VALUE_NAME(message->value) | early,
@@ -263,12 +265,12 @@ void fetch_post(struct messages *messages, struct transfer *message, uint64_t le
 		.user = item_name(message),
 		.message = MESSAGE_LOAD};
 
-	if (messages->peers[message->peer].failed)
+	if (peer->failed)
 		receive_fail(messages, message, TIER_UNDELIVERABLE);
-	else if (length > 0 && !vector_bind(messages, message))
+	else if (!peer->joined || (length > 0 && !vector_bind(messages, message)))
 		fetch_later(messages, message);
 	else {
-		messages->peers[message->peer].fetches++;
+		peer->fetches++;
 		message_rma(messages, message, &move, &line);
 	}
 }

@@ -155,7 +155,7 @@ struct transfer {
 	uint64_t whole;  /* of a receive that is done: length of the message */
 	uint64_t value;  /* what the sender says of it */
 	uint64_t data;   /* the sender's front end's, beside the bits */
-	uint64_t due;    /* when a fetch asks for a region again, ns */
+	uint64_t due;    /* when a fetch is tried again, ns */
 	uint32_t entry;  /* index and generation of its entry */
 	uint32_t generation;
 	uint32_t region; /* of a vector; 0: none */

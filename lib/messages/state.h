@@ -168,7 +168,7 @@ struct messages {
 	uint32_t parts;                 /* that receives for many, which are linked, may get */
 	struct link fetched;            /* parts whose data is on its way */
 	struct link leaving;            /* receives for many that were cancelled and are linked */
-	struct link unbound;            /* receives whose fetch waits for a region */
+	struct link unbound;            /* receives whose fetch waits for a region, or a name */
 	struct link blocked;            /* peers with sends that wait */
 	/* shown.c */
 	struct link unexpected; /* all */

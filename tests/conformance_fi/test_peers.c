@@ -13,6 +13,7 @@
 #define CLIENTS 12
 #define SHARE   4 /* of a host's strangers, with 9 peers */
 #define GUESTS  8
+#define LONG    100000 /* bytes: they stay at their sender until a receive fetches them */
 
 /* Both ends make progress until each has a completion. */
 static void both_take(struct side *one, struct side *other)
@@ -58,6 +59,31 @@ static void talk(struct side *client, fi_addr_t address)
 	both_take(client, &sides[0]);
 	assert_string_equal(in[0], "you");
 	assert_string_equal(in[1], "me");
+}
+
+/* Two ends greet each other at the same time. One of them makes no calls until the other one's long
+ * message is there: then it knows less of its peer than the peer does of it. */
+static void a_long_message_comes_before_the_answer_to_a_greeting(void **state)
+{
+	static char in[LONG], out[LONG];
+	struct fi_cq_tagged_entry entry;
+	struct side client = {0};
+	fi_addr_t address;
+
+	(void)state;
+	client_open(&client);
+	address = client_insert(&client);
+	bytes_fill(out, sizeof(out), 3);
+	assert_ok(fi_tinject(sides[0].ep, "ask", 4, address, 1));
+	assert_ok(fi_tsend(client.ep, out, sizeof(out), NULL, client.other, 2, &client));
+	for (unsigned i = 0; i < 50; i++) {
+		assert_int_equal(fi_cq_read(client.cq, &entry, 1), -FI_EAGAIN);
+		nap();
+	}
+	assert_ok(fi_trecv(sides[0].ep, in, sizeof(in), NULL, address, 2, 0, in));
+	both_take(&client, &sides[0]);
+	assert_memory_equal(in, out, sizeof(in));
+	side_close(&client);
 }
 
 /* As many come as there are. */
@@ -308,6 +334,7 @@ static int opened_among_hosts(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		TEST(a_long_message_comes_before_the_answer_to_a_greeting),
 		TEST(a_peer_that_was_removed_leaves_its_number),
 		TEST(what_names_a_peer_keeps_its_number),
 		TEST(strangers_take_turns),

@@ -126,6 +126,48 @@ static void a_receive_that_fetches_counts_as_posted(void **state)
 	assert_int_equal(ends[1]->posted, 0);
 }
 
+/* A peer that knows its name may send before its receiver knows its own: what has to be fetched or
+ * told waits for that. */
+static void a_message_of_a_peer_that_has_not_joined_is_received(void **state)
+{
+	static const uint64_t lengths[] = {0, 8, EAGER, LONG};
+	static char got[LONG], sent[LONG];
+
+	fill(sent, sizeof(sent), 5);
+	for (unsigned i = 0; i < 8; i++) {
+		const uint64_t length = lengths[i / 2];
+		struct letter out, in;
+
+		teardown(state);
+		ends_open_as(true, 4 << 20, 1 << 10, EAGER);
+		ends[1]->peers[0].joined = false;
+		ends[1]->peers[0].self = RANK_NONE;
+		atomic_store(&ends[1]->selves[0], RANK_NONE);
+		memset(got, 0, sizeof(got));
+		post_send(&out, 0, 1, sent, length, i % 2);
+		while (!ends[1]->peers[0].carried) {
+			struct message_found found;
+
+			messages_progress(ends[0]);
+			ends[1]->peers[0].carried = messages_probe(ends[1], 1, 0, &found);
+		}
+		post_receive(&in, 1, 1, 0, got, sizeof(got));
+		for (unsigned n = 0; n < 10; n++) {
+			messages_progress(ends[0]);
+			messages_progress(ends[1]);
+			nap();
+		}
+		assert_int_equal(in.done, length < LONG && i % 2 == 0);
+		messages_join(ends[1], 0, messages_name(ends[0], 1));
+		letter_settle(&in);
+		letter_settle(&out);
+		assert_int_equal(in.message.result, TRANSFER_DONE);
+		assert_int_equal(out.message.result, TRANSFER_DONE);
+		assert_int_equal(in.message.length, length);
+		assert_memory_equal(got, sent, length);
+	}
+}
+
 /* A program that gives up a send has its memory again, and the receiver is told. */
 static void sends_are_given_up(void **state)
 {
@@ -413,6 +455,7 @@ int main(void)
 		CASE(a_receive_is_cancelled_until_it_matches),
 		CASE(words_are_told),
 		CASE(a_receive_that_fetches_counts_as_posted),
+		CASE(a_message_of_a_peer_that_has_not_joined_is_received),
 		CASE(sends_are_given_up),
 		CASE(receives_beyond_the_table_wait_in_order),
 		CASE(random_messages_match_as_the_oracle_says),
