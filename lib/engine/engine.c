@@ -12,6 +12,7 @@
 #include <base/report.h>
 #include <engine/access.h>
 #include <engine/amo.h>
+#include <engine/fetch.h>
 #include <engine/rma.h>
 #include <engine/letters.h>
 #include <engine/statistics.h>
@@ -645,10 +646,25 @@ bool engine_settled(const struct engine *engine)
 	       transport_settled(engine->transport);
 }
 
+/* A space stays while an operation names it. */
+static bool message_counts(const struct message *message)
+{
+	const struct operation *operation = (const struct operation *)(const void *)message;
+	struct message_header header;
+
+	if (operation->kind != OPERATION_NOTICE &&
+		!(operation->kind == OPERATION_RMA && operation->space->two_sided))
+		return true;
+	return !message_decode(
+		       message->header, message->header_length, message->memory.length, &header) ||
+	       header.kind != MESSAGE_STORE || header.portal != FETCH_PORTAL ||
+	       header.match_bits != BITS_TOLD || word_kind(header.value) == WORD_USER;
+}
+
 void engine_await(struct engine *engine)
 {
 	engine_catch_up(engine);
-	transport_await(engine->transport);
+	transport_await(engine->transport, message_counts);
 }
 
 bool engine_has_commands(const struct engine *engine)

@@ -131,7 +131,8 @@ bool engine_letter(struct engine *engine, uint32_t space, const struct command *
 	const void *data) CORE_API(engine_letter);
 /* ns until engine_poll() must run again if no frame and no command comes. */
 uint64_t engine_deadline(const struct engine *engine);
-/* Takes the commands that are there, and then transport_await(). */
+/* Takes the commands that are there, and then transport_await() of all messages but words of
+ * credit: when one of two ends closes, the other one needs none. */
 void engine_await(struct engine *engine);
 /* Is nothing in flight? An interface about to close polls until then, or for as long as linger.h
  * says. */

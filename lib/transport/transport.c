@@ -464,15 +464,16 @@ bool transport_settled(const struct transport *transport)
 
 /* --- end */
 
-static void messages_await(struct transport *transport, const struct messages *messages)
+static void messages_await(struct transport *transport, const struct messages *messages,
+	bool (*counts)(const struct message *message))
 {
 	for (struct message *message = messages->head; message; message = message->next) {
-		message->awaited = true;
-		transport->awaited++;
+		message->awaited = counts(message);
+		transport->awaited += message->awaited;
 	}
 }
 
-void transport_await(struct transport *transport)
+void transport_await(struct transport *transport, bool (*counts)(const struct message *message))
 {
 	const struct peer_table *table = &transport->peers;
 
@@ -482,11 +483,11 @@ void transport_await(struct transport *transport)
 
 		if (!peer)
 			continue;
-		messages_await(transport, &peer->waiting);
-		messages_await(transport, &peer->open);
-		messages_await(transport, &peer->unacked);
+		messages_await(transport, &peer->waiting, counts);
+		messages_await(transport, &peer->open, counts);
+		messages_await(transport, &peer->unacked, counts);
 	}
-	messages_await(transport, &transport->refused);
+	messages_await(transport, &transport->refused, counts);
 }
 
 bool transport_awaits(const struct transport *transport)
@@ -495,12 +496,19 @@ bool transport_awaits(const struct transport *transport)
 	return transport->awaited != 0;
 }
 
-/* The oldest ones come first. */
+static bool one_is_awaited(const struct messages *messages)
+{
+	const struct message *message = messages->head;
+
+	while (message && !message->awaited)
+		message = message->next;
+	return message != NULL;
+}
+
 static bool peer_is_awaited(const struct peer *peer)
 {
-	return (peer->unacked.head && peer->unacked.head->awaited) ||
-	       (peer->open.head && peer->open.head->awaited) ||
-	       (peer->waiting.head && peer->waiting.head->awaited);
+	return one_is_awaited(&peer->unacked) || one_is_awaited(&peer->open) ||
+	       one_is_awaited(&peer->waiting);
 }
 
 void transport_awaited(const struct transport *transport, struct transport_awaited *awaited)

@@ -289,15 +289,16 @@ uint64_t transport_deadline(const struct transport *transport);
 /* Is nothing in flight or owed: no unacknowledged frame, no acknowledgement to send? */
 bool transport_settled(const struct transport *transport);
 
-/* For a caller that is about to close: which of the messages sent until now have not ended. What is
- * sent later, to peers that go on sending, does not count. */
+/* For a caller that is about to close: which of the messages sent until now, for which counts()
+ * returns true, have not ended. What is sent later, to peers that go on sending, does not count. */
 struct transport_awaited {
 	uint64_t left;
 	uint64_t lost;     /* have ended since, because their peer was unreachable or dead */
 	uint64_t progress; /* when a peer that some are for last acknowledged something new */
 	bool known;        /* has such a peer ever answered? */
 };
-void transport_await(struct transport *transport); /* once */
+/* Once. */
+void transport_await(struct transport *transport, bool (*counts)(const struct message *message));
 bool transport_awaits(const struct transport *transport);
 /* Looks at each peer. */
 void transport_awaited(const struct transport *transport, struct transport_awaited *awaited);

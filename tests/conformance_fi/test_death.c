@@ -8,6 +8,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#define FLIGHT 8 /* messages, after which their receiver tells of credit at first */
+
 static struct side own;
 
 static void own_open(void)
@@ -158,8 +160,45 @@ static void all_operations_end(void **state)
 	close(pipes[0]);
 }
 
-static pid_t sender;
-static int to_sender[2], from_sender[2];
+static pid_t sender, leaver;
+static int to_sender[2], from_sender[2], to_leaver[2];
+
+/* Sends FLIGHT messages to the process whose address it is told, and ends. */
+static void child_leave(int in)
+{
+	char name[NAME_BYTES];
+	fi_addr_t peer;
+
+	if (read(in, name, sizeof(name)) != sizeof(name))
+		return;
+	own_open();
+	assert_int_equal(fi_av_insert(own.av, name, 1, &peer, 0, NULL), 1);
+	for (uint64_t tag = 0; tag < FLIGHT; tag++)
+		assert_ok(fi_tinject(own.ep, "bye", 4, peer, tag));
+	single_close(&own);
+}
+
+/* The last rank of a job receives what the others have sent, and tells them of credit, which nobody
+ * needs any more: it does not warn of that. */
+static void the_last_one_closes_without_a_warning(void **state)
+{
+	static char words[FLIGHT][4], text[20000];
+	struct fi_cq_tagged_entry entry;
+
+	(void)state;
+	own_open();
+	assert_int_equal(write(to_leaver[1], own.name, sizeof(own.name)), sizeof(own.name));
+	while (waitpid(leaver, NULL, WNOHANG) == 0)
+		assert_int_equal(fi_cq_read(own.cq, &entry, 1), -FI_EAGAIN);
+	for (uint64_t tag = 0; tag < FLIGHT; tag++)
+		assert_ok(fi_trecv(own.ep, words[tag], 4, NULL, FI_ADDR_UNSPEC, tag, 0, NULL));
+	for (unsigned i = 0; i < FLIGHT; i++)
+		completion_take(&own, &entry, NULL);
+	log_begin();
+	single_close(&own);
+	log_end(text, sizeof(text));
+	assert_null(strstr(text, "closes"));
+}
 
 /* Sends two messages to the process whose address it is told, and ends. */
 static void child_send(int in, int out)
@@ -248,6 +287,14 @@ static int children_start(void **state)
 		child_send(to_sender[0], from_sender[1]);
 		_exit(0);
 	}
+	assert_ok(pipe(to_leaver));
+	leaver = fork();
+	if (leaver == 0) {
+		close(to_leaver[1]);
+		close(to_sender[1]);
+		child_leave(to_leaver[0]);
+		_exit(0);
+	}
 	assert_ok(pipe(server_says));
 	server = fork();
 	if (server == 0) {
@@ -267,6 +314,7 @@ static int children_stop(void **state)
 	}
 	close(server_says[0]);
 	close(to_sender[1]);
+	close(to_leaver[1]);
 	return 0;
 }
 
@@ -340,6 +388,7 @@ int main(void)
 		cmocka_unit_test(all_operations_end),
 		cmocka_unit_test(all_reads_and_writes_end),
 		cmocka_unit_test(messages_of_the_dead_are_received),
+		cmocka_unit_test(the_last_one_closes_without_a_warning),
 	};
 
 	setenv("FI_LOG_LEVEL", "warn", 1);
