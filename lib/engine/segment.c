@@ -14,13 +14,6 @@ struct statistics {
 	_Alignas(CACHE_LINE) struct transport_counters transport;
 };
 
-struct layout {
-	size_t commands, free_entries, free_regions, free_queues, free_counters, free_replies;
-	size_t replies, portals, access, regions, matches, entries, queues, attachments, counters,
-		events;
-	size_t size;
-};
-
 /* Takes size bytes, from a cache line on. */
 static size_t layout_take(size_t *end, size_t size)
 {
@@ -45,39 +38,41 @@ static size_t layout_meet(size_t *end, size_t down, size_t up)
 	return meet;
 }
 
-static void layout_make(const struct segment_limits *limits, struct layout *layout)
+/* Sets the offsets and the size of a segment of these limits. */
+static void layout_make(const struct segment_limits *limits, struct segment *segment)
 {
 	uint32_t replies = limits->further ? 0 : REPLY_SLOTS;
 	size_t end = sizeof(struct segment) + sizeof(struct statistics);
 
 	/* What a space with two-sided messages has little of comes first, and its first objects lie
 	 * on few pages. */
-	layout->portals = layout_take(&end, limits->portals * sizeof(struct portal));
-	layout->access = layout_take(&end, limits->access * sizeof(struct access_entry));
-	layout->queues = layout_take(&end, limits->queues * sizeof(struct queue));
-	layout->counters = layout_take(&end, limits->counters * sizeof(struct event_counter));
-	layout->free_queues = layout_take(&end, freelist_size(limits->queues));
-	layout->free_counters = layout_take(&end, freelist_size(limits->counters));
-	layout->free_replies = layout_take(&end, freelist_size(replies));
-	layout->free_regions = layout_take(&end, freelist_size(limits->regions - limits->attached));
-	layout->free_entries = layout_take(&end, freelist_size(limits->entries));
-	layout->replies = layout_take(&end, replies * sizeof(struct reply));
-	layout->commands = layout_take(&end, limits->further ? 0 : ring_size(COMMAND_RING));
-	layout->attachments = layout->regions = layout_meet(&end,
+	segment->portals = layout_take(&end, limits->portals * sizeof(struct portal));
+	segment->access = layout_take(&end, limits->access * sizeof(struct access_entry));
+	segment->queues = layout_take(&end, limits->queues * sizeof(struct queue));
+	segment->counters_at = layout_take(&end, limits->counters * sizeof(struct event_counter));
+	segment->free_queues = layout_take(&end, freelist_size(limits->queues));
+	segment->free_counters = layout_take(&end, freelist_size(limits->counters));
+	segment->free_replies = layout_take(&end, freelist_size(replies));
+	segment->free_regions =
+		layout_take(&end, freelist_size(limits->regions - limits->attached));
+	segment->free_entries = layout_take(&end, freelist_size(limits->entries));
+	segment->replies = layout_take(&end, replies * sizeof(struct reply));
+	segment->commands = layout_take(&end, limits->further ? 0 : ring_size(COMMAND_RING));
+	segment->attachments = segment->regions = layout_meet(&end,
 		(limits->attached == 0 ? 0 : limits->regions) * sizeof(struct attachment),
 		limits->regions * sizeof(struct region));
 	/* those of receives come behind */
-	layout->entries = layout->matches =
+	segment->entries = segment->matches =
 		layout_meet(&end, limits->entries * sizeof(struct entry),
 			((size_t)limits->entries + limits->receives) * sizeof(struct match_entry));
 	end = page_end(end);
-	layout->events = layout_take(&end, limits->event_bytes);
-	layout->size = end;
+	segment->events = layout_take(&end, limits->event_bytes);
+	segment->size = end;
 }
 
 size_t segment_size(const struct segment_limits *limits, size_t *fixed)
 {
-	struct layout layout;
+	struct segment layout;
 
 	layout_make(limits, &layout);
 	*fixed = layout.events;
@@ -87,26 +82,8 @@ size_t segment_size(const struct segment_limits *limits, size_t *fixed)
 void segment_init(void *memory, const struct segment_limits *limits, uint32_t generation)
 {
 	struct segment *segment = memory;
-	struct layout layout;
 
-	layout_make(limits, &layout);
-	segment->size = layout.size;
-	segment->commands = layout.commands;
-	segment->free_entries = layout.free_entries;
-	segment->free_regions = layout.free_regions;
-	segment->free_queues = layout.free_queues;
-	segment->free_counters = layout.free_counters;
-	segment->free_replies = layout.free_replies;
-	segment->replies = layout.replies;
-	segment->portals = layout.portals;
-	segment->access = layout.access;
-	segment->regions = layout.regions;
-	segment->matches = layout.matches;
-	segment->entries = layout.entries;
-	segment->queues = layout.queues;
-	segment->attachments = layout.attachments;
-	segment->counters_at = layout.counters;
-	segment->events = layout.events;
+	layout_make(limits, segment);
 	segment->limits = *limits;
 	atomic_store_explicit(&segment->generation, generation, memory_order_relaxed);
 
