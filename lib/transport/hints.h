@@ -8,23 +8,13 @@
 #ifndef TRANSPORT_HINTS_H
 #define TRANSPORT_HINTS_H
 
-#include <stdbool.h>
 #include <stdint.h>
 
 #include <transport/transport.h>
 #include <wire/frame.h>
 
-struct hint {
-	struct process process;
-	uint8_t address[FRAME_ADDRESS_BYTES];
-	bool taken;
-};
-
-/* All zero: there are none. */
 struct hints {
-	struct hint *slots;
-	uint32_t mask;
-	uint32_t count;
+	void *tree; /* tsearch(); NULL: there are none */
 };
 
 /* The address counts from now on. Without memory nothing is kept. */
