@@ -19,58 +19,32 @@ uint64_t interface_drops(const struct segment *segment)
 	return drops;
 }
 
-/* Where the counters go, one after the other. */
-struct stat_reader {
-	void (*tell)(void *context, const char *name, const char *help, uint64_t value);
-	void *context;
-};
-
-static void stats_tell_engine(
-	const struct stat_reader *reader, const struct engine_counters *counters)
-{
-#define X(name, help) reader->tell(reader->context, #name, help, counter_read(&counters->name));
-	ENGINE_COUNTERS(X)
-	ENGINE_DROPS(X)
-#undef X
-}
-
-static void stats_tell_transport(
-	const struct stat_reader *reader, const struct transport_counters *counters)
-{
-#define X(name, help) reader->tell(reader->context, #name, help, counter_read(&counters->name));
-	TRANSPORT_COUNTERS(X)
-#undef X
-}
-
-static void stats_tell_port(const struct stat_reader *reader, const struct port_counters *counters)
-{
-#define X(field, name, help) reader->tell(reader->context, name, help, counters->field);
-	PORT_COUNTERS(X)
-#undef X
-}
-
 static void look_counters(struct interface *interface, void *counters)
 {
 	interface->port->operations->counters(interface->port, counters);
 }
 
-void interface_tell_stats(struct interface *interface,
-	void (*tell)(void *context, const char *name, const char *help, uint64_t value),
-	void *context)
+void interface_tell_stats(struct interface *interface, stat_tell *tell, void *context)
 {
-	const struct stat_reader reader = {tell, context};
-	const struct segment *segment = interface->submission.segment;
+	const struct engine_counters *engine = segment_counters(interface->submission.segment);
+	const struct transport_counters *transport = segment_transport(interface->submission.ring);
 	struct port_counters port = {0};
 
 	interface_look(interface, look_counters, &port);
-	stats_tell_engine(&reader, segment_counters(segment));
-	stats_tell_transport(&reader, segment_transport(interface->submission.ring));
-	stats_tell_port(&reader, &port);
+#define X(name, help) tell(context, #name, help, counter_read(&engine->name));
+	ENGINE_COUNTERS(X)
+	ENGINE_DROPS(X)
+#undef X
+#define X(name, help) tell(context, #name, help, counter_read(&transport->name));
+	TRANSPORT_COUNTERS(X)
+#undef X
+#define X(field, name, help) tell(context, name, help, port.field);
+	PORT_COUNTERS(X)
+#undef X
 }
 
-enum answer interface_stats(const struct front *front, uint64_t handle,
-	void (*tell)(void *context, const char *name, const char *help, uint64_t value),
-	void *context)
+enum answer interface_stats(
+	const struct front *front, uint64_t handle, stat_tell *tell, void *context)
 {
 	struct interface *interface;
 
