@@ -13,7 +13,6 @@
 
 #include <stdbool.h>
 #include <stddef.h>
-#include <stdint.h>
 
 struct pool {
 	void *free;    /* the first word of a free object is the next one */

@@ -3,7 +3,6 @@
 #ifndef BASE_UTF8_H
 #define BASE_UTF8_H
 
-#include <stdbool.h>
 #include <stdint.h>
 
 /* Bytes of the UTF-8 character that a text of at least one byte begins with, 1 to 4; 0: it begins

@@ -34,7 +34,6 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <base/core.h>
-#include <base/counter.h>
 #include <base/freelist.h>
 #include <base/ring.h>
 #include <engine/answer.h>

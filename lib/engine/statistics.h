@@ -4,7 +4,6 @@
 #ifndef ENGINE_STATISTICS_H
 #define ENGINE_STATISTICS_H
 
-#include <stddef.h>
 #include <stdint.h>
 #include <engine/segment.h>
 

@@ -22,10 +22,7 @@
  */
 #include <engine/tiers.h>
 
-#include <assert.h>
-
 #include <base/guard.h>
-#include <engine/access.h>
 #include <engine/amo.h>
 #include <engine/delivery.h>
 #include <engine/letters.h>

@@ -2,7 +2,6 @@
 /* poller.c - see poller.h. */
 #include <host/poller.h>
 
-#include <errno.h>
 #include <poll.h>
 #include <sched.h>
 #include <stdlib.h>

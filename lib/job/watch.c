@@ -2,7 +2,6 @@
 /* watch.c - see watch.h. */
 #include <job/watch.h>
 
-#include <inttypes.h>
 #include <stdlib.h>
 #include <unistd.h>
 

@@ -8,7 +8,6 @@
 
 #include <base/clock.h>
 #include <base/pages.h>
-#include <engine/outcome.h>
 #include <engine/statistics.h>
 #include <wire/message.h>
 

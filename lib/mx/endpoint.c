@@ -4,7 +4,6 @@
 #include <mx/state.h>
 
 #include <limits.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
 

@@ -3,7 +3,6 @@
 #include <mx/library.h>
 
 #include <stdio.h>
-#include <stdlib.h>
 
 #include <base/environment.h>
 #include <base/cancel.h>

@@ -16,7 +16,6 @@
 #ifndef P4_INTERFACE_H
 #define P4_INTERFACE_H
 
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>

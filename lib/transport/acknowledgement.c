@@ -19,7 +19,6 @@
 #include <string.h>
 
 #include <rte_common.h>
-#include <rte_mbuf.h>
 
 #include <transport/congestion.h>
 #include <transport/flight.h>

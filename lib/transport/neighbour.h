@@ -15,7 +15,6 @@
 #ifndef TRANSPORT_NEIGHBOUR_H
 #define TRANSPORT_NEIGHBOUR_H
 
-#include <stdbool.h>
 #include <stdint.h>
 #include <transport/transport.h>
 

@@ -9,9 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <rte_common.h>
-#include <rte_mbuf.h>
-
 #include <base/log.h>
 #include <transport/address.h>
 #include <transport/congestion.h>

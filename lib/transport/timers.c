@@ -9,7 +9,6 @@
 
 #include <base/log.h>
 #include <transport/address.h>
-#include <transport/flight.h>
 #include <transport/incoming.h>
 #include <transport/life.h>
 #include <transport/ready.h>

@@ -8,7 +8,6 @@
  */
 #include <transport/transport.h>
 
-#include <stdlib.h>
 #include <string.h>
 
 #include <rte_common.h>
@@ -18,7 +17,6 @@
 #include <base/random.h>
 #include <transport/ack.h>
 #include <transport/acknowledgement.h>
-#include <transport/address.h>
 #include <transport/echo.h>
 #include <transport/incoming.h>
 #include <transport/zcopy.h>

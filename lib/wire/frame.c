@@ -12,8 +12,6 @@
 
 #include <string.h>
 
-#include <rte_common.h>
-
 #include <wire/crc.h>
 
 static_assert(offsetof(struct frame_header, checksum) == 4, "behind the first half word");
