@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* test_threads.c - FI_THREAD_SAFE: threads that post, read, wait, register, open and close at once.
- * Each operation ends once, and with what it was to bring.
+ * Each operation ends once, and with what it was to bring. FI_THREAD_DOMAIN: threads with a domain
+ * each.
  * Covers: lib/fi/counter.c, lib/fi/cq.c, lib/fi/endpoint.c, lib/fi/fabric.c, lib/fi/mr.c,
  * lib/fi/rma.c, lib/fi/wait.c. */
 #include "fixture.h"
@@ -489,6 +490,62 @@ static void what_a_thread_waits_for_does_not_close(void **state)
 	pair_close();
 }
 
+/* One more endpoint beside side 1's, with a counter of its receives, or with a queue. */
+static struct fid_ep *beside_open(struct fid *queue)
+{
+	const bool counts = queue->fclass == FI_CLASS_CNTR;
+	struct fid_ep *ep;
+
+	assert_ok(fi_endpoint(domain, info, &ep, NULL));
+	assert_ok(fi_ep_bind(ep, &sides[1].av->fid, 0));
+	assert_ok(fi_ep_bind(ep, counts ? &sides[1].cq->fid : queue, FI_TRANSMIT | FI_RECV));
+	if (counts)
+		assert_ok(fi_ep_bind(ep, queue, FI_RECV));
+	assert_ok(fi_enable(ep));
+	return ep;
+}
+
+/* A thread waits for a queue or a counter of some endpoints, which are closed meanwhile: it waits
+ * on. */
+static void endpoints_close_behind(struct fid *queue, unsigned count)
+{
+	struct waiter waiter = {.fid = queue};
+	struct fid_ep *eps[2];
+	pthread_t thread;
+
+	for (unsigned i = 0; i < count; i++)
+		eps[i] = beside_open(queue);
+	assert_ok(pthread_create(&thread, NULL, awaits, &waiter));
+	waiter_await(&waiter);
+	for (unsigned i = 0; i < count; i++) {
+		assert_ok(fi_close(&eps[i]->fid));
+		assert_int_equal(fi_close(queue), -FI_EBUSY);
+		assert_int_equal(pthread_tryjoin_np(thread, NULL), EBUSY);
+	}
+	waiter_await(&waiter);
+	waiter_wake(queue);
+	assert_ok(pthread_join(thread, NULL));
+	assert_ok(fi_close(queue));
+}
+
+static void endpoints_close_while_a_thread_waits_for_them(void **state)
+{
+	struct fi_cq_attr cq_attr = {.wait_obj = FI_WAIT_UNSPEC};
+	struct fi_cntr_attr cntr_attr = {.wait_obj = FI_WAIT_UNSPEC};
+	struct fid_cntr *cntr;
+	struct fid_cq *cq;
+
+	(void)state;
+	pair_open(&(struct wish){0});
+	for (unsigned count = 1; count <= 2; count++) {
+		assert_ok(fi_cq_open(domain, &cq_attr, &cq, NULL));
+		endpoints_close_behind(&cq->fid, count);
+		assert_ok(fi_cntr_open(domain, &cntr_attr, &cntr, NULL));
+		endpoints_close_behind(&cntr->fid, count);
+	}
+	pair_close();
+}
+
 /* Only the thread drives the endpoint. */
 static void a_thread_hears_of_an_endpoint_that_comes_while_it_waits(void **state)
 {
@@ -506,10 +563,7 @@ static void a_thread_hears_of_an_endpoint_that_comes_while_it_waits(void **state
 	assert_ok(fi_cq_open(domain, &attr, (struct fid_cq **)&waiter.fid, NULL));
 	assert_ok(pthread_create(&thread, NULL, awaits, &waiter));
 	waiter_await(&waiter);
-	assert_ok(fi_endpoint(domain, info, &later, NULL));
-	assert_ok(fi_ep_bind(later, &sides[1].av->fid, 0));
-	assert_ok(fi_ep_bind(later, waiter.fid, FI_TRANSMIT | FI_RECV));
-	assert_ok(fi_enable(later));
+	later = beside_open(waiter.fid);
 	assert_ok(fi_getname(&later->fid, name, &length));
 	assert_int_equal(fi_av_insert(sides[0].av, name, 1, &to, 0, NULL), 1);
 	assert_ok(fi_trecv(later, in, 2, NULL, FI_ADDR_UNSPEC, 1, 0, NULL));
@@ -522,6 +576,93 @@ static void a_thread_hears_of_an_endpoint_that_comes_while_it_waits(void **state
 	assert_ok(fi_close(&later->fid));
 	assert_ok(fi_close(waiter.fid));
 	pair_close();
+}
+
+/* --- FI_THREAD_DOMAIN */
+
+#define OWNERS 4
+
+/* Of a thread, which alone calls for it. */
+struct owner {
+	struct fid_domain *domain;
+	struct side side;
+	unsigned number;
+};
+
+static struct owner owners[OWNERS];
+static pthread_barrier_t together;
+
+static void owner_open(struct owner *owner)
+{
+	struct fi_av_attr av = {.type = FI_AV_TABLE};
+	struct fi_cq_attr cq = {.format = FI_CQ_FORMAT_TAGGED};
+	struct side *side = &owner->side;
+	size_t length = sizeof(side->name);
+
+	assert_ok(fi_domain(fabric, info, &owner->domain, NULL));
+	assert_ok(fi_av_open(owner->domain, &av, &side->av, NULL));
+	assert_ok(fi_cq_open(owner->domain, &cq, &side->cq, NULL));
+	assert_ok(fi_endpoint(owner->domain, info, &side->ep, NULL));
+	assert_ok(fi_ep_bind(side->ep, &side->av->fid, 0));
+	assert_ok(fi_ep_bind(side->ep, &side->cq->fid, FI_TRANSMIT | FI_RECV));
+	assert_ok(fi_enable(side->ep));
+	assert_ok(fi_getname(&side->ep->fid, side->name, &length));
+}
+
+/* Sends to the next one, and receives from the one before. */
+static void *owner_run(void *argument)
+{
+	struct owner *owner = argument;
+	struct side *side = &owner->side;
+	const char *next = owners[(owner->number + 1) % OWNERS].side.name;
+	const time_t end = time(NULL) + HANG;
+
+	owner_open(owner);
+	pthread_barrier_wait(&together);
+	assert_int_equal(fi_av_insert(side->av, next, 1, &side->other, 0, NULL), 1);
+	for (uint64_t i = 0; i < ROUNDS; i++) {
+		struct fi_cq_tagged_entry entry;
+		uint64_t got[2] = {0, 0}, given[2] = {i, owner->number};
+		unsigned done = 0;
+
+		assert_ok(fi_trecv(side->ep, got, sizeof(got), NULL, FI_ADDR_UNSPEC, i, 0, got));
+		assert_ok(fi_tsend(side->ep, given, sizeof(given), NULL, side->other, i, given));
+		while (done < 2) {
+			ssize_t result = fi_cq_read(side->cq, &entry, 1);
+
+			assert_true(result == 1 || result == -FI_EAGAIN);
+			assert_true(time(NULL) < end);
+			done += result == 1;
+		}
+		assert_int_equal(got[0], i);
+		assert_int_equal(got[1], (owner->number + OWNERS - 1) % OWNERS);
+	}
+	pthread_barrier_wait(&together);
+	side_close(side);
+	assert_ok(fi_close(&owner->domain->fid));
+	return NULL;
+}
+
+/* No domain is locked, unless a thread of the provider calls for it, too. */
+static void threads_have_domains_of_their_own(void **state)
+{
+	pthread_t threads[OWNERS];
+
+	(void)state;
+	for (unsigned i = 0; i < 2; i++) {
+		pair_open(&(struct wish){.threading = FI_THREAD_DOMAIN,
+			.progress = i == 0 ? FI_PROGRESS_MANUAL : FI_PROGRESS_AUTO});
+		assert_int_equal(info->domain_attr->threading, FI_THREAD_DOMAIN);
+		assert_ok(pthread_barrier_init(&together, NULL, OWNERS));
+		for (unsigned n = 0; n < OWNERS; n++) {
+			owners[n] = (struct owner){.number = n};
+			assert_ok(pthread_create(&threads[n], NULL, owner_run, &owners[n]));
+		}
+		for (unsigned n = 0; n < OWNERS; n++)
+			assert_ok(pthread_join(threads[n], NULL));
+		pthread_barrier_destroy(&together);
+		pair_close();
+	}
 }
 
 /* --- all at once */
@@ -562,6 +703,8 @@ int main(void)
 		cmocka_unit_test(a_child_closes_what_other_threads_use),
 		cmocka_unit_test(what_a_thread_waits_for_does_not_close),
 		cmocka_unit_test(a_thread_hears_of_an_endpoint_that_comes_while_it_waits),
+		cmocka_unit_test(endpoints_close_while_a_thread_waits_for_them),
+		cmocka_unit_test(threads_have_domains_of_their_own),
 		cmocka_unit_test(each_operation_ends_once),
 	};
 
