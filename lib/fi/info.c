@@ -167,10 +167,10 @@ static bool rx_is_offered(const struct fi_rx_attr *rx, uint64_t caps)
 {
 	const uint64_t flags = caps & FI_MULTI_RECV ? RX_OP_FLAGS : RX_OP_FLAGS & ~FI_MULTI_RECV;
 
-	return !rx || (SUB(rx->caps, caps) && SUB(rx->op_flags, flags) &&
-			      SUB(rx->msg_order, FI_ORDER_SAS | ORDERS) &&
-			      MOST(rx->comp_order, 0) && MOST(rx->total_buffered_recv, 0) &&
-			      MOST(rx->size, SIZE_LIMIT) && MOST(rx->iov_limit, IOV_MAX_PARTS));
+	return !rx ||
+	       (SUB(rx->caps, caps) && SUB(rx->op_flags, flags) &&
+		       SUB(rx->msg_order, FI_ORDER_SAS | ORDERS) && MOST(rx->comp_order, 0) &&
+		       MOST(rx->size, SIZE_LIMIT) && MOST(rx->iov_limit, IOV_MAX_PARTS));
 }
 
 static bool ep_is_offered(const struct fi_ep_attr *ep, const struct fi_tx_attr *tx)
@@ -255,6 +255,8 @@ static void rx_fill(struct fi_rx_attr *rx, const struct fi_rx_attr *hint, uint64
 				  FI_DIRECTED_RECV | FI_SOURCE | FI_SOURCE_ERR | FI_RMA_EVENT);
 	rx->op_flags = hint ? hint->op_flags : 0;
 	rx->msg_order = FI_ORDER_SAS | (hint ? hint->msg_order : 0);
+	/* What finds no memory waits at its sender, so no size is too large. */
+	rx->total_buffered_recv = hint ? hint->total_buffered_recv : 0;
 	rx->size = hint && hint->size > RX_SIZE ? hint->size : RX_SIZE;
 	rx->iov_limit = IOV_MAX_PARTS;
 }

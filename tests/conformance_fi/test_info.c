@@ -101,6 +101,8 @@ static void endpoints(void **state)
 
 static void contexts(void **state)
 {
+	struct fi_info *offer;
+
 	(void)state;
 	BOTH_WAYS(tx_attr->op_flags, FI_COMPLETION | FI_INJECT | FI_DELIVERY_COMPLETE,
 		FI_COMMIT_COMPLETE);
@@ -115,7 +117,12 @@ static void contexts(void **state)
 	BOTH_WAYS(rx_attr->iov_limit, 4, 5);
 	BOTH_WAYS(rx_attr->size, 65536, 65537);
 	BOTH_WAYS(rx_attr->msg_order, FI_ORDER_SAS | FI_ORDER_RMA_WAW, FI_ORDER_WAS);
-	BOTH_WAYS(rx_attr->total_buffered_recv, 0, 1);
+	/* A hint of what to buffer is none that a provider may refuse. */
+	hints->rx_attr->total_buffered_recv = SIZE_MAX;
+	offer = offer_of(hints);
+	assert_non_null(offer);
+	assert_true(offer->rx_attr->total_buffered_recv == SIZE_MAX);
+	fi_freeinfo(offer);
 }
 
 static void domains(void **state)
