@@ -395,8 +395,9 @@ static bool kept_find(
 		return false;
 	(void)kept_search(messages, &probe, wish, ATTACHMENT_ONCE, TIER_BIT(TIER_SEARCH), false);
 	/* The event was logged before the answer. What arrives behind that is for the next
-	 * messages_progress() to tell. */
-	events_run(messages);
+	 * messages_progress() to tell. No receive that waits begins: it might get what was found,
+	 * which messages_take() is about to take. */
+	events_read(messages);
 	visit_leave(&messages->visit);
 	*found = probe.what;
 	return probe.found;

@@ -534,7 +534,7 @@ static __attribute__((noinline)) void waits_resume(struct messages *messages)
 }
 
 /* What became of messages before an event was logged comes before the event. */
-unsigned events_run(struct messages *messages)
+unsigned events_read(struct messages *messages)
 {
 	uint8_t data[COPIED_MAX];
 	unsigned count = 0;
@@ -554,6 +554,13 @@ unsigned events_run(struct messages *messages)
 		event_handle(messages, &event);
 		count++;
 	}
+	return count;
+}
+
+unsigned events_run(struct messages *messages)
+{
+	const unsigned count = events_read(messages);
+
 	if (messages->waits)
 		waits_resume(messages);
 	return count;

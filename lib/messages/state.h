@@ -300,7 +300,9 @@ void credit_count(struct messages *messages, uint32_t peer);
 /* M5. Is a peer to be told now how many of its messages have been taken? */
 bool credit_is_due(const struct messages *messages, const struct peer *peer);
 void credit_post(struct messages *messages, struct peer *peer);
-/* All events that are here, and what they make possible. Returns how many there were. */
+/* All events that are here. Returns how many there were. */
+unsigned events_read(struct messages *messages);
+/* The same, and what they make possible. */
 unsigned events_run(struct messages *messages);
 
 /* blocks.c */

@@ -25,6 +25,7 @@ uint64_t words_told[2];
 bool hostile;
 uint32_t spare;
 uint64_t block;
+void (*letter_ended)(struct letter *letter);
 void (*part_taken)(struct transfer *many, const struct transfer *message);
 struct unexpected *shown;
 
@@ -32,6 +33,8 @@ static void letter_done(void *owner, struct transfer *message)
 {
 	(void)owner;
 	((struct letter *)(void *)message)->done++;
+	if (letter_ended)
+		letter_ended((struct letter *)(void *)message);
 }
 
 static void part_came(void *owner, struct transfer *many, const struct transfer *message)

@@ -45,6 +45,8 @@ extern uint64_t words_told[2];
 extern bool hostile;   /* end 1: end 0 may report its failure */
 extern uint32_t spare; /* headers of ends that are opened */
 extern uint64_t block; /* bytes of each of their blocks; 0: as usual */
+/* A message is done; NULL: nobody wants to know. */
+extern void (*letter_ended)(struct letter *letter);
 /* A message has been placed in the buffer of a receive for many. */
 extern void (*part_taken)(struct transfer *many, const struct transfer *message);
 

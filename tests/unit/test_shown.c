@@ -301,10 +301,56 @@ static void a_message_that_was_taken_is_one_receive_s(void **state)
 	assert_non_null(take_from(0, 5, &found));
 }
 
+/* The receives of a program that has posted as many as there may be; another one waits. */
+static struct letter crowd[RECEIVES_MAX + 1], caller;
+
+/* When the first of them ends, a message for another one comes. */
+static void another_comes(struct letter *letter)
+{
+	letter_ended = NULL;
+	assert_ptr_equal(letter, &crowd[0]);
+	post_send(&caller, 0, 1, "two", 4, false);
+	if (ends[1]->visit.interface->inlined)
+		(void)interface_drive();
+}
+
+/* The message that a receive gets, which has waited for a place, is not the one that is taken. */
+static void what_is_taken_is_what_was_found(void **state)
+{
+	static char sent[EAGER], got[EAGER];
+	struct unexpected *taken;
+	struct message_found found;
+	struct letter out, in, waits;
+	char word[8];
+
+	(void)state;
+	fill(sent, sizeof(sent), 9);
+	for (unsigned i = 0; i <= RECEIVES_MAX; i++)
+		post_receive(&crowd[i], 1, 1, 0, word, sizeof(word));
+	post_receive(&waits, 1, 7, 0, got, sizeof(got));
+	post_send(&out, 0, 7, "a", 1, true);
+	post_send(&out, 0, 7, sent, sizeof(sent), false);
+	settle(nothing_flies, ends[0]);
+	post_send(&out, 0, 1, "one", 4, false);
+	letter_ended = another_comes;
+	taken = take_from(0, 7, &found);
+	/* Else frames may take longer. */
+	assert_true(getenv("TEST_PROGRESS") || getenv("TEST_FAULT") || !letter_ended);
+	letter_ended = NULL;
+	assert_non_null(taken);
+	in.done = 0;
+	memset(got, 0, sizeof(got));
+	messages_receive_taken(ends[1], &in.message, taken, got, sizeof(got), NULL);
+	letter_settle(&in);
+	assert_int_equal(in.message.length, found.length);
+	assert_int_equal(in.message.whole, found.length);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		CASE(a_message_that_was_taken_is_one_receive_s),
+		CASE(what_is_taken_is_what_was_found),
 		CASE_OPEN(a_probe_finds_what_is_fetched_to_be_shown),
 		CASE_OPEN(a_fetch_beside_all_receives_lets_no_other_be_posted),
 		CASE_OPEN(what_was_withdrawn_is_not_shown),
