@@ -160,6 +160,8 @@ static bool receive_abandon(struct messages *messages, struct transfer *message)
 	struct peer *peer = &messages->peers[message->peer];
 
 	if (link_listed(&message->link)) {
+		if (!peer->failed && !peer->joined)
+			return false; /* its sender cannot hear of it yet */
 		link_remove(&message->link);
 		if (!peer->failed)
 			fetch_nothing(messages, message);

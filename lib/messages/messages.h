@@ -317,7 +317,8 @@ bool messages_cancel(struct messages *messages, struct transfer *message);
 /* Gives up a send that waits for credit or for the receiver, or a receive whose data its sender has
  * not begun to send, or whose message is on its way to a block: done() is not called, and the
  * sender hears of it as if there had been no room. Returns false if it ends by itself, soon or when
- * the peer is found silent, or is a receive that has matched nothing. */
+ * the peer is found silent, or is a receive that has matched nothing, or a message of a peer that
+ * has not joined. */
 bool messages_abandon(struct messages *messages, struct transfer *message);
 /* Is there a kept message that such a receive would get? */
 bool messages_probe(

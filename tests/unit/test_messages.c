@@ -168,6 +168,30 @@ static void a_message_of_a_peer_that_has_not_joined_is_received(void **state)
 	}
 }
 
+/* Its sender hears that nobody needs its data, as soon as the name for that is known. */
+static void a_receive_is_given_up_when_its_sender_has_joined(void **state)
+{
+	static char got[LONG], sent[LONG];
+	struct letter out, in;
+
+	teardown(state);
+	ends_open_as(true, 4 << 20, 1 << 10, EAGER);
+	ends[1]->peers[0].joined = false;
+	ends[1]->peers[0].self = RANK_NONE;
+	atomic_store(&ends[1]->selves[0], RANK_NONE);
+	post_send(&out, 0, 1, sent, LONG, false);
+	settle(nothing_flies, ends[0]);
+	post_receive(&in, 1, 1, 0, got, sizeof(got));
+	while (!in.message.acknowledged)
+		messages_progress(ends[1]);
+	assert_false(messages_abandon(ends[1], &in.message));
+	messages_join(ends[1], 0, messages_name(ends[0], 1));
+	assert_true(messages_abandon(ends[1], &in.message));
+	letter_settle(&out);
+	assert_int_equal(in.done, 0);
+	assert_int_equal(ends[1]->posted, 0);
+}
+
 /* A program that gives up a send has its memory again, and the receiver is told. */
 static void sends_are_given_up(void **state)
 {
@@ -456,6 +480,7 @@ int main(void)
 		CASE(words_are_told),
 		CASE(a_receive_that_fetches_counts_as_posted),
 		CASE(a_message_of_a_peer_that_has_not_joined_is_received),
+		CASE(a_receive_is_given_up_when_its_sender_has_joined),
 		CASE(sends_are_given_up),
 		CASE(receives_beyond_the_table_wait_in_order),
 		CASE(random_messages_match_as_the_oracle_says),
