@@ -13,14 +13,15 @@ bool operation_make(struct engine *engine, uint32_t count)
 	return enough;
 }
 
+/* Never 0, which says in a request that its initiator wants no answer. */
 uint64_t operation_name(const struct operation *operation)
 {
-	return (uint64_t)operation->generation << 32 | operation->index;
+	return (uint64_t)operation->generation << 32 | (operation->index + 1);
 }
 
 struct operation *operation_find(struct engine *engine, uint64_t name, enum operation_kind kind)
 {
-	uint32_t index = (uint32_t)name;
+	uint32_t index = (uint32_t)name - 1;
 	struct operation *operation;
 
 	if (index >= engine->operations.made)

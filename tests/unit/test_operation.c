@@ -23,6 +23,23 @@ static void operation_take__gives_a_name_that_finds_it(void **state)
 	operation_free(rig->engine, operation);
 }
 
+/* A number of 0 in a request says that its initiator wants no answer. */
+static void operation_take__gives_no_name_that_means_none(void **state)
+{
+	struct rig *rig = *state;
+	struct operation *operation = operation_take(rig->engine, OPERATION_RMA);
+
+	assert_int_equal(operation->index, 0);
+	operation->generation = UINT32_MAX; /* after 2^32 operations */
+	operation_free(rig->engine, operation);
+	assert_ptr_equal(operation_take(rig->engine, OPERATION_RMA), operation);
+	assert_int_equal(operation->generation, 0);
+	assert_int_not_equal(operation_name(operation), 0);
+	assert_ptr_equal(
+		operation_find(rig->engine, operation_name(operation), OPERATION_RMA), operation);
+	operation_free(rig->engine, operation);
+}
+
 static void operation_free__makes_the_name_stale_also_when_the_place_is_used_again(void **state)
 {
 	struct rig *rig = *state;
@@ -43,7 +60,7 @@ static void operation_find__of_an_index_out_of_the_pool_is_none(void **state)
 
 	assert_null(operation_find(rig->engine, 0, OPERATION_GET)); /* no chunk yet */
 	operation_free(rig->engine, operation_take(rig->engine, OPERATION_GET));
-	assert_null(operation_find(rig->engine, OPERATION_CHUNK, OPERATION_GET));
+	assert_null(operation_find(rig->engine, OPERATION_CHUNK + 1, OPERATION_GET));
 	assert_null(operation_find(rig->engine, UINT32_MAX, OPERATION_GET));
 	assert_null(operation_find(rig->engine, UINT64_MAX, OPERATION_GET));
 }
@@ -132,6 +149,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		test(operation_take__gives_a_name_that_finds_it),
+		test(operation_take__gives_no_name_that_means_none),
 		test(operation_free__makes_the_name_stale_also_when_the_place_is_used_again),
 		test(operation_find__of_an_index_out_of_the_pool_is_none),
 		test(operation_take__forgets_what_its_place_was_before),
