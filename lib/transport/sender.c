@@ -454,7 +454,10 @@ static bool psn_good(const struct transport *transport, const struct peer *peer)
 		return false;
 	if (peer->taken)
 		return now - peer->data_sent <= transport->spans.psn_known;
-	return !peer->stale && age <= transport->spans.psn_fresh >> PSN_TICK_SHIFT;
+	/* A timer that is so late, because the process was stopped, has not seen that it is stale,
+	 * and the age may have wrapped. */
+	return !peer->stale && age <= transport->spans.psn_fresh >> PSN_TICK_SHIFT &&
+	       now <= (peer->timer.tick << WHEEL_TICK_SHIFT) + transport->spans.psn_fresh;
 }
 
 /* The next frame begins a stream with a psn that may be too old: the peer is asked first. Returns

@@ -582,6 +582,22 @@ static void question__comes_before_a_psn_that_was_not_used_for_very_long(void **
 	network_destroy(network);
 }
 
+/* Node 1 was stopped meanwhile: no timer of its own has run, and node 0 takes that psn no more. */
+static void question__comes_before_a_psn_that_was_not_used_while_the_process_was_stopped(
+	void **state)
+{
+	const uint64_t round = (UINT64_C(1) << (16 + PSN_TICK_SHIFT)) + SECOND;
+	struct network *network = once_network(true);
+
+	(void)state;
+	network_send(network, 0, 1, 100);
+	assert_true(network_run(network, SECOND));
+	network->nodes[1].stalled_until = network->now + round;
+	network_pass(network, round);
+	asks_before_a_message(network, 1);
+	network_destroy(network);
+}
+
 /* Node 0 was suspended meanwhile, with its clock. */
 static void question__that_tells_the_same_psn_is_enough(void **state)
 {
@@ -904,6 +920,8 @@ int main(void)
 		cmocka_unit_test(question__comes_once_when_a_psn_has_begun_many_streams),
 		cmocka_unit_test(question__comes_before_a_psn_that_was_not_used_for_long),
 		cmocka_unit_test(question__comes_before_a_psn_that_was_not_used_for_very_long),
+		cmocka_unit_test(
+			question__comes_before_a_psn_that_was_not_used_while_the_process_was_stopped),
 		cmocka_unit_test(question__that_tells_the_same_psn_is_enough),
 		cmocka_unit_test(stream__ends_when_another_psn_is_told),
 		cmocka_unit_test(stream__of_which_something_was_acknowledged_outlives_an_answer),
