@@ -557,16 +557,6 @@ bool engine_rma(struct engine *engine, uint32_t number, const struct move *move,
 	return true;
 }
 
-bool engine_append(struct engine *engine, uint32_t number, const struct command *append)
-{
-	if (!command_may_run(engine, false))
-		return false;
-	tiers_append(engine->spaces[number], append);
-	triggered_settle(engine);
-	push(engine);
-	return true;
-}
-
 /* Most receives begin nothing that another process or thread waits for. */
 bool engine_receive(struct engine *engine, uint32_t number, const struct command *receive)
 {

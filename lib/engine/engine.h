@@ -118,11 +118,8 @@ bool engine_put(struct engine *engine, uint32_t space, struct region *region,
  * commands wait that were posted before, or there is no operation left. */
 bool engine_rma(struct engine *engine, uint32_t space, const struct move *move,
 	const struct rma_line *line, const void *given) CORE_API(engine_rma);
-/* The same for a COMMAND_APPEND. Returns false if nothing was done, because commands wait that were
- * posted before. */
-bool engine_append(struct engine *engine, uint32_t space, const struct command *append)
-	CORE_API(engine_append);
-/* The same for a COMMAND_RECEIVE. */
+/* The same for a COMMAND_RECEIVE. Returns false if nothing was done, because commands wait that
+ * were posted before. */
 bool engine_receive(struct engine *engine, uint32_t space, const struct command *receive)
 	CORE_API(engine_receive);
 /* The same for a COMMAND_LETTER with these data. Returns false also if there is no operation left.

@@ -71,34 +71,20 @@ void submission_post(const struct submission *submission, struct command *comman
 void submission_post_lines(const struct submission *submission, struct long_command *command,
 	unsigned lines) CORE_API(submission_post_lines);
 
-/* Posts a command that this thread carries out by run(), if it can. Returns false if the command
- * may wait in the ring. */
-static inline __attribute__((always_inline)) bool submission_run(
-	const struct submission *submission, struct command *command,
-	bool (*run)(struct engine *engine, uint32_t space, const struct command *command))
+/* Posts a COMMAND_RECEIVE to a space of two-sided messages. Returns false if the command may wait
+ * in the ring. */
+static inline bool submission_receive(const struct submission *submission, struct command *receive)
 {
 	struct progress *progress = submission->progress;
 	bool done = false;
 
 	if (progress && progress_take(progress)) {
-		done = run(progress->engine, submission->space, command); /* S2 */
+		done = engine_receive(progress->engine, submission->space, receive); /* S2 */
 		progress_leave(progress);
 	}
 	if (!done)
-		submission_post(submission, command);
+		submission_post(submission, receive);
 	return done;
-}
-
-/* A COMMAND_APPEND to a space with tiers. */
-static inline void submission_append(const struct submission *submission, struct command *append)
-{
-	(void)submission_run(submission, append, engine_append);
-}
-
-/* A COMMAND_RECEIVE to a space of two-sided messages. */
-static inline bool submission_receive(const struct submission *submission, struct command *receive)
-{
-	return submission_run(submission, receive, engine_receive);
 }
 
 /* The same for a COMMAND_LETTER, with its data. */

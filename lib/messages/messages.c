@@ -74,7 +74,7 @@ bool entry_append(struct messages *messages, const struct entry_wish *wish, uint
 	command.object.other = wish->first;
 	atomic_store_explicit(&segment_entry(segment, *index)->gate, gate_make(*generation, 0),
 		memory_order_release);
-	submission_append(&messages->visit.interface->submission, &command);
+	submission_post(&messages->visit.interface->submission, &command);
 	return true;
 }
 

@@ -190,7 +190,7 @@ static int entry_append(const struct call *call, const struct place *place, cons
 	int code = entry_open(call, place, me, me_handle, &command);
 
 	if (code == PTL_OK)
-		submission_append(&call->visit.interface->submission, &command);
+		submission_post(&call->visit.interface->submission, &command);
 	return code;
 }
 

@@ -36,31 +36,6 @@ static void store__is_placed_counted_logged_and_answered(void **state)
 	expect_answer(MESSAGE_STORED, TIER_OK, 0, 10, 3);
 }
 
-static void engine_append__comes_after_what_is_in_the_ring(void **state)
-{
-	struct fake_target *target = *state;
-	struct rig *space = target->space;
-	const uint64_t entry = append(target, (struct rig_tier){.bits = 5, .options = BOTH});
-	struct command nothing = {.kind = COMMAND_APPEND, .space = 4};
-	struct command again = {.kind = COMMAND_APPEND, .space = 4};
-
-	/* the entry, once it is free */
-	assert_int_equal(withdraw(target, entry), ANSWER_OK);
-	again.object.index = segment_take(space->segment, space->segment->free_entries);
-	assert_int_equal(again.object.index, handle_index(entry));
-	atomic_fetch_add(&segment_portal(space->segment, 0)->length[0], 1);
-	atomic_store(&segment_entry(space->segment, again.object.index)->gate,
-		gate_make(handle_generation(entry), 0));
-	nothing.object.index = INDEX_NONE;
-	assert_true(ring_put(segment_ring(space->ring), &nothing));
-	assert_false(engine_append(space->engine, 4, &again));
-	engine_poll(space->engine);
-	rig_no_event(space, target->queue);
-	assert_true(engine_append(space->engine, 4, &again));
-	rig_tier_event(space, target->queue, TIER_LINK);
-	assert_int_equal(withdraw(target, entry), ANSWER_OK);
-}
-
 static void store__in_pieces_ends_with_the_last(void **state)
 {
 	struct fake_target *target = *state;
@@ -261,7 +236,6 @@ int main(void)
 	cmocka_unit_test_setup_teardown(function, fake_target_setup, fake_target_teardown)
 	const struct CMUnitTest tests[] = {
 		test(store__is_placed_counted_logged_and_answered),
-		test(engine_append__comes_after_what_is_in_the_ring),
 		test(store__in_pieces_ends_with_the_last),
 		test(store__whose_sender_dies_fails_and_is_not_answered),
 		test(unlink__comes_after_the_event_of_the_last_message_in_progress),
