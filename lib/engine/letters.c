@@ -240,22 +240,6 @@ static inline void outcome_fill(
 	outcome->tier = 0;
 }
 
-/* Tells a sender that asked for it. */
-static void letter_answer(struct space *space, struct process to, enum tier_verdict verdict,
-	const struct account *account, uint64_t name)
-{
-	const struct message_header answer = {
-		.kind = MESSAGE_STORED,
-		.space = space->number,
-		.detail = (uint16_t)verdict,
-		.value = verdict == TIER_OK ? account->moved : 0,
-		.operation = name,
-		.offset = share_answer(space, account->nid, account->value),
-	};
-
-	notice_send_late(space->engine, to, &answer);
-}
-
 /* A message whose data is here. */
 LETTERS_INLINE void letter_take(struct space *space, struct process from,
 	const struct message_header *header, const struct meeting *meeting, const void *data)
@@ -275,10 +259,12 @@ LETTERS_INLINE void letter_take(struct space *space, struct process from,
 	slot_leave(space, meeting->list, meeting->slot);
 	outcome_end(space, header->portal, outcome, verdict);
 	if (header->operation != 0) {
-		const struct account account = {
-			.nid = meeting->rank, .moved = memory.length, .value = header->value};
+		const struct account account = {.nid = meeting->rank,
+			.portal = header->portal,
+			.moved = verdict == TIER_OK ? memory.length : 0,
+			.value = header->value};
 
-		letter_answer(space, from, verdict, &account, header->operation);
+		store_answer(space, from, 0, verdict, &account, 0, header->operation);
 	}
 }
 
@@ -362,7 +348,7 @@ void letters_store_begin(struct space *space, struct process from,
 
 void letters_stored(struct engine *engine, struct operation *operation, enum transport_fail why)
 {
-	const struct account account = operation->account;
+	struct account account = operation->account;
 	const enum tier_verdict verdict = verdict_of(why);
 	const struct process to = operation->peer;
 	const uint64_t name = operation->remote;
@@ -374,6 +360,8 @@ void letters_stored(struct engine *engine, struct operation *operation, enum tra
 	portal_settle(space, account.portal);
 	/* Freed first, so that the answer certainly has an operation: perhaps this one. */
 	operation_free(engine, operation);
+	if (verdict != TIER_OK)
+		account.moved = 0;
 	if (name != 0 && verdict != TIER_UNDELIVERABLE)
-		letter_answer(space, to, verdict, &account, name);
+		store_answer(space, to, 0, verdict, &account, 0, name);
 }

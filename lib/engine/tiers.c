@@ -440,8 +440,7 @@ static enum tier_verdict account_verdict(struct account *account, bool moved)
 	return TIER_FAULT;
 }
 
-/* account: of the message; name: its operation's, at its initiator. */
-static void store_answer(struct space *space, struct process to, uint16_t detail,
+void store_answer(struct space *space, struct process to, uint16_t detail,
 	enum tier_verdict verdict, const struct account *account, uint64_t offset, uint64_t name)
 {
 	struct message_header answer = {

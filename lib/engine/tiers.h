@@ -136,6 +136,10 @@ void tiers_load(struct space *space, struct process from, const struct message_h
 void tiers_amo(struct space *space, struct process from, const struct message_header *header,
 	const void *data);
 void tiers_asked(struct space *space, struct process from, const struct message_header *header);
+/* Answers a store that asked for it. account: of the message; name: its operation's, at its
+ * initiator. */
+void store_answer(struct space *space, struct process to, uint16_t detail,
+	enum tier_verdict verdict, const struct account *account, uint64_t offset, uint64_t name);
 /* Answers one that is refused, and moves nothing. detail: of the answer, with the verdict. */
 void tiers_refuse(struct engine *engine, struct process from, const struct message_header *header,
 	unsigned detail);
