@@ -30,33 +30,50 @@ bool messages_visit_first(struct messages *messages)
 	return open;
 }
 
-bool entry_append(struct messages *messages, const struct entry_wish *wish, uint32_t *index,
-	uint32_t *generation)
+/* An index, and the region of it, without counters; NULL: no index is left. */
+static struct region *region_claim(struct messages *messages, const struct map_vector *vector,
+	uint32_t *index, uint32_t *generation)
 {
 	struct segment *segment = messages->visit.segment;
-	struct command command = {.kind = COMMAND_APPEND};
 	struct attachment *attachment;
-	struct match_entry *match;
 	struct region *region;
 
 	*index = segment_take(segment, segment->free_entries);
 	if (*index == INDEX_NONE)
-		return false;
+		return NULL;
 	*generation = segment_generation(segment);
-	atomic_fetch_add_explicit(&segment_portal(segment, wish->portal)->length[wish->tier], 1,
-		memory_order_acquire);
 	region = segment_region(segment, *index);
-	region->start = wish->vector ? 0 : (uintptr_t)wish->start;
-	region->length = wish->length;
-	region->vector = wish->vector;
-	region->user = item_name(wish->item);
-	region->options = wish->options;
-	region->log = wish->log;
+	region->start = 0;
+	region->vector = vector;
 	region->threshold = GATE_THRESHOLD_INFINITE;
 	region->entry = INDEX_NONE;
 	attachment = segment_attachment(segment, *index);
 	attachment->counter = 0;
 	attachment->counts = 0;
+	attachment->flags = 0;
+	return region;
+}
+
+bool entry_append(struct messages *messages, const struct entry_wish *wish, uint32_t *index,
+	uint32_t *generation)
+{
+	struct segment *segment = messages->visit.segment;
+	struct command command = {.kind = COMMAND_APPEND};
+	struct region *region = region_claim(messages, wish->vector, index, generation);
+	struct attachment *attachment;
+	struct match_entry *match;
+
+	if (!region)
+		return false;
+	atomic_fetch_add_explicit(&segment_portal(segment, wish->portal)->length[wish->tier], 1,
+		memory_order_acquire);
+	if (!wish->vector)
+		region->start = (uintptr_t)wish->start;
+	region->length = wish->length;
+	region->user = item_name(wish->item);
+	region->options = wish->options;
+	region->log = wish->log;
+	attachment = segment_attachment(segment, *index);
 	attachment->flags = wish->flags;
 	attachment->tier = (uint8_t)wish->tier;
 	attachment->uid = messages->visit.interface->uid;
@@ -100,29 +117,16 @@ void move_post(struct messages *messages, const struct move *move, const struct 
 static bool region_make(struct messages *messages, const struct map_vector *vector, uint32_t *index,
 	uint32_t *generation)
 {
-	struct segment *segment = messages->visit.segment;
 	struct command command = {.kind = COMMAND_REGION_BIND};
-	struct attachment *attachment;
-	struct region *region;
+	struct region *region = region_claim(messages, vector, index, generation);
 
-	*index = segment_take(segment, segment->free_entries);
-	if (*index == INDEX_NONE)
+	if (!region)
 		return false;
-	*generation = segment_generation(segment);
-	region = segment_region(segment, *index);
-	attachment = segment_attachment(segment, *index);
-	region->start = 0;
 	region->length = vector ? map_vector_length(vector) : UINT64_MAX;
-	region->vector = vector;
 	region->queue = messages->queue_handle;
 	region->options = REGION_REMOTE_OFFSET | REGION_TRUNCATE;
 	region->log = TIER_BIT(TIER_ACK) | TIER_BIT_FAILED(TIER_ACK) | TIER_BIT(TIER_REPLY) |
 		      TIER_BIT_FAILED(TIER_REPLY);
-	region->threshold = GATE_THRESHOLD_INFINITE;
-	region->entry = INDEX_NONE;
-	attachment->counter = 0;
-	attachment->counts = 0;
-	attachment->flags = 0;
 	command.object.index = *index;
 	command.object.generation = *generation;
 	atomic_store_explicit(&region->gate, gate_make(*generation, GATE_THRESHOLD_INFINITE),
@@ -655,24 +659,18 @@ uint64_t messages_pending(const struct messages *messages)
 	return messages->pending + letters_under_way(messages);
 }
 
-struct await {
-	const struct messages *messages;
-	bool (*look)(void *context);
-	void *context;
-};
-
 static bool await_look(void *context)
 {
-	const struct await *await = context;
+	const struct wait *wait = context;
 
-	return messages_has_events(await->messages) || await->look(await->context);
+	return messages_has_events(wait->messages) || wait->look(wait->context);
 }
 
 void messages_await(struct messages *messages, const struct queue_view *beside, unsigned count,
 	bool (*look)(void *context), void *context, uint64_t timeout)
 {
 	struct queue_view queues[1 + BESIDE_MAX] = {messages->queue};
-	struct await await = {messages, look, context};
+	struct wait wait = {messages, look, context};
 	struct visit visit;
 
 	assert(count <= BESIDE_MAX);
@@ -683,7 +681,7 @@ void messages_await(struct messages *messages, const struct queue_view *beside, 
 	if (front_visit(messages->options.front, &visit, messages->handle, HANDLE_INTERFACE, -1) !=
 		0)
 		return;
-	(void)events_await(&visit, queues, 1 + count, await_look, &await, timeout);
+	(void)events_await(&visit, queues, 1 + count, await_look, &wait, timeout);
 	visit_leave(&visit);
 }
 

@@ -169,12 +169,6 @@ static bool quiet_is_used(const struct peer *to, int64_t more)
 	       (int64_t)atomic_load_explicit(&to->credit.quiet, memory_order_relaxed) + more;
 }
 
-/* M12. May a message be sent only with an answer, or not at all, for lack of credit? */
-static bool credit_is_short(const struct peer *to)
-{
-	return quiet_is_used(to, 0);
-}
-
 static void credit_unspend(struct credit *credit)
 {
 	atomic_store_explicit(&credit->sent,
@@ -244,7 +238,7 @@ static inline __attribute__((always_inline)) bool needs_answer(
 	const struct messages *messages, const struct peer *to, const struct send_wish *wish)
 {
 	return wish->synchronous || wish->late || wish_length(wish) >= messages->letters_below ||
-	       credit_is_short(to) || !letters_have_place(messages, to) || trace_wanted();
+	       quiet_is_used(to, 0) || !letters_have_place(messages, to) || trace_wanted();
 }
 
 /* M12 */
@@ -412,7 +406,7 @@ static bool send_start(struct messages *messages, struct transfer *message)
 /* M12. A program that only sends makes no call that hears of credit. */
 static void credit_look(struct messages *messages, const struct peer *to)
 {
-	if (credit_is_short(to) && queue_has_events(&messages->queue))
+	if (quiet_is_used(to, 0) && queue_has_events(&messages->queue))
 		events_run(messages);
 }
 

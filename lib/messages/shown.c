@@ -135,13 +135,8 @@ static void show_begin(struct messages *messages, const struct message_event *ev
 	struct unexpected *showing = messages->showing;
 	struct transfer *message = &showing->transfer;
 
-	message->peer = event->peer;
-	messages->peers[event->peer].carried = true;
-	message->bits = event->bits;
-	message->value = event->value;
-	message->data = event->offset;
-	message->marked = (event->value & VALUE_MARKED) != 0;
-	message->whole = event->requested;
+	message->length = event->requested;
+	receive_told(messages, message, event);
 	if (event->verdict != TIER_OK) {
 		credit_count(messages, message->peer);
 		peer_lose(messages, message->peer, event->verdict);
@@ -158,7 +153,6 @@ static void show_begin(struct messages *messages, const struct message_event *ev
 	messages->show = SHOW_FETCHED;
 	message->kept = true;
 	message->buffer = showing->data;
-	message->length = event->requested;
 	messages->posted++;
 	fetch_post(messages, message, message->length);
 }
@@ -286,19 +280,18 @@ struct unexpected *messages_show(struct messages *messages, uint64_t least)
 	return showing;
 }
 
-/* Its sender waits for a fetch, of nothing, or nobody waits. */
-static void shown_end(struct messages *messages, struct unexpected *unexpected)
+bool unexpected_ends(struct messages *messages, struct unexpected *unexpected)
 {
 	struct transfer *message = &unexpected->transfer;
 
 	credit_count(messages, message->peer);
-	if (unexpected->moved == message->whole && !(message->value & VALUE_SYNCHRONOUS)) {
-		shown_free(messages, unexpected);
-		return;
-	}
+	if (message->result == TRANSFER_FAILED ||
+		(unexpected->moved == message->whole && !(message->value & VALUE_SYNCHRONOUS)))
+		return true;
 	message->kept = false;
 	messages->posted++;
 	fetch_post(messages, message, 0);
+	return false;
 }
 
 /* A copy that takes no more memory than it must; if there is none, itself. */
@@ -327,11 +320,9 @@ void messages_shown(struct messages *messages, bool received)
 		return;
 	messages->showing = NULL;
 	messages->show = SHOW_NOTHING;
-	if (shown->dismissed)
+	if (shown->dismissed || (received && unexpected_ends(messages, shown))) {
 		shown_free(messages, shown);
-	else if (received)
-		shown_end(messages, shown);
-	else {
+	} else if (!received) {
 		shown = shown_shrink(messages, shown);
 		list_append(&messages->seen, &shown->transfer.link);
 	}

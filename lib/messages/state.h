@@ -370,6 +370,9 @@ void taken_done(struct messages *messages, struct transfer *message);
 /* A receive is given up. Returns true if its message had been kept, and is on its way here: it is
  * discarded when it has come. */
 bool taken_pass(struct messages *messages, struct transfer *receive);
+/* Nobody gets its data. Returns false if its sender waits to hear that: then a fetch of nothing
+ * tells it, and shown_done() or taken_done() follows. */
+bool unexpected_ends(struct messages *messages, struct unexpected *unexpected);
 struct unexpected *shown_find(const struct messages *messages, uint32_t peer, uint64_t bits,
 	uint64_t ignore, bool claimed);
 /* Those that were shown have as much memory as they may have. */

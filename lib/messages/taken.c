@@ -31,18 +31,9 @@ static void taken_give(struct messages *messages, struct unexpected *taken)
 /* Its sender is told, if it waits for that, and it goes. */
 static void taken_end(struct messages *messages, struct unexpected *taken)
 {
-	struct transfer *message = &taken->transfer;
-
-	credit_count(messages, message->peer);
 	messages->posted -= taken->passed;
-	if (message->result == TRANSFER_FAILED ||
-		(taken->moved == message->whole && !(message->value & VALUE_SYNCHRONOUS))) {
+	if (unexpected_ends(messages, taken))
 		taken_free(taken);
-		return;
-	}
-	message->kept = false;
-	messages->posted++;
-	fetch_post(messages, message, 0);
 }
 
 static void taken_settle(struct messages *messages, struct unexpected *taken)
