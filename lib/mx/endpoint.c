@@ -27,11 +27,6 @@ static struct wheel timers[ENDPOINTS_MAX]; /* theirs */
 /* Opening and closing. */
 static struct cancel_lock opening = CANCEL_LOCK_INITIAL;
 
-uint64_t endpoint_now(void)
-{
-	return library_now();
-}
-
 struct mx_endpoint *endpoint_at(unsigned slot)
 {
 	return slot - 1 < ENDPOINTS_MAX ? &endpoints[slot - 1] : NULL;
@@ -151,7 +146,7 @@ static bool endpoint_looks(const struct mx_endpoint *endpoint)
 bool endpoint_block(struct mx_endpoint *endpoint, bool (*found)(void *context), void *context,
 	uint32_t milliseconds, uint64_t nap)
 {
-	const uint64_t start = endpoint_now();
+	const uint64_t start = library_now();
 	const uint64_t time = milliseconds == MX_INFINITE ? UINT64_MAX : milliseconds * MILLISECOND;
 	const uint32_t wakeups = endpoint->wakeups;
 
@@ -163,7 +158,7 @@ bool endpoint_block(struct mx_endpoint *endpoint, bool (*found)(void *context), 
 		endpoint_progress(endpoint);
 		if (found(context))
 			return true;
-		passed = endpoint_now() - start;
+		passed = library_now() - start;
 		if (endpoint->closing || endpoint->wakeups != wakeups || passed >= time)
 			return false;
 		left = time - passed < LOOK ? time - passed : LOOK;
@@ -243,7 +238,7 @@ static bool tables_make(struct mx_endpoint *endpoint, const struct wish *wish)
 	kept_list_init(&endpoint->searched);
 	list_init(&endpoint->connects);
 	greetings_init(&endpoint->greetings);
-	wheel_init(endpoint->timers, endpoint_now());
+	wheel_init(endpoint->timers, library_now());
 	endpoint->timed = 0;
 	endpoint->request_timeout = 0;
 	endpoint->context_bits = wish->context_bits;
@@ -463,16 +458,16 @@ mx_return_t mx_open_endpoint(uint32_t board_number, uint32_t endpoint_id, uint32
 static void endpoint_linger(struct mx_endpoint *endpoint)
 {
 	const uint64_t peer_timeout = setting_number(SETTING_PEER_TIMEOUT);
-	uint64_t flying = messages_flying(endpoint->messages), since = endpoint_now();
+	uint64_t flying = messages_flying(endpoint->messages), since = library_now();
 	unsigned looks = 0;
 
-	while (flying != 0 && endpoint_now() - since < peer_timeout && !linger_is_stopped()) {
+	while (flying != 0 && library_now() - since < peer_timeout && !linger_is_stopped()) {
 		if (messages_progress(endpoint->messages) == 0)
 			backoff(&looks);
 		if (messages_flying(endpoint->messages) == flying)
 			continue;
 		flying = messages_flying(endpoint->messages);
-		since = endpoint_now();
+		since = library_now();
 	}
 	if (flying != 0)
 		log_warning("endpoint %u closes, and %llu sends may not have arrived: %s",

@@ -96,7 +96,7 @@ void request_time(struct request *request, uint64_t time)
 	}
 	if (time == 0)
 		return;
-	request->deadline = endpoint_now() + time;
+	request->deadline = library_now() + time;
 	wheel_set(endpoint->timers, &request->timer, request->deadline);
 	endpoint->timed++;
 }
@@ -122,7 +122,7 @@ void requests_progress(struct mx_endpoint *endpoint)
 	struct wheel *timers = endpoint->timers;
 	bool resumes = !list_empty(&timers->running);
 	unsigned looks = LOOKS;
-	const uint64_t now = endpoint_now();
+	const uint64_t now = library_now();
 	struct timer *timer;
 
 	if (!resumes && !wheel_is_due(timers, now))
@@ -164,7 +164,7 @@ static mx_status_code_t request_failure(
 		return MX_STATUS_TRUNCATED;
 	if (request->transfer.result == TRANSFER_WITHDRAWN)
 		return MX_STATUS_BAD_RDMAWIN;
-	if (request_is_late(request, endpoint_now()))
+	if (request_is_late(request, library_now()))
 		return MX_STATUS_TIMEOUT;
 	return code == MX_STATUS_SUCCESS ? MX_STATUS_ENDPOINT_UNREACHABLE : code;
 }

@@ -457,7 +457,7 @@ static bool connect_ask(struct mx_endpoint *endpoint, struct request *request)
 	if (!greeting_send(endpoint, to,
 		    (uint64_t)GREETING_ASK << GREETING_KIND_AT | request->filter,
 		    endpoint->sessions[contact->session].name, request->token, true))
-		request->due = endpoint_now() + REPEAT;
+		request->due = library_now() + REPEAT;
 	return true;
 }
 
@@ -487,9 +487,9 @@ void session_answered(void *owner, struct greeting *greeting, enum greeting_resu
 	struct request *request = token != 0 ? connect_of(endpoint, token) : NULL;
 
 	if (request && result == GREETING_TAKEN)
-		request->due = endpoint_now() + REPEAT;
+		request->due = library_now() + REPEAT;
 	else if (request && result == GREETING_REFUSED) {
-		request->due = endpoint_now() + AGAIN;
+		request->due = library_now() + AGAIN;
 		request->refused = true;
 	} else if (request && result == GREETING_DENIED) {
 		request->denied = true;
@@ -608,7 +608,7 @@ static mx_status_code_t connect_failure(const struct request *request, uint64_t 
 /* Connects that are asked again, or have waited long enough. */
 static __attribute__((noinline)) void connects_progress(struct mx_endpoint *endpoint)
 {
-	const uint64_t now = endpoint_now();
+	const uint64_t now = library_now();
 
 	list_each (struct request, request, &endpoint->connects, link) {
 		mx_status_code_t code = connect_failure(request, now);
@@ -649,7 +649,7 @@ static struct request *connect_begin(struct mx_endpoint *endpoint, uint32_t nid,
 	request->status = (mx_status_t){
 		.code = MX_STATUS_PENDING, .match_info = match_info, .context = context};
 	request->denied = false;
-	request->end = endpoint_now() + CONNECT_TIMEOUT;
+	request->end = library_now() + CONNECT_TIMEOUT;
 	if (id >= ENDPOINT_IDS) {
 		request_complete(request, MX_STATUS_BAD_ENDPOINT);
 		return request;

@@ -242,7 +242,6 @@ mx_return_t endpoint_refuse(struct mx_endpoint *endpoint, const char *function, 
  * over, or if the endpoint was woken or closes. */
 bool endpoint_block(struct mx_endpoint *endpoint, bool (*found)(void *context), void *context,
 	uint32_t milliseconds, uint64_t nap);
-uint64_t endpoint_now(void);
 /* A length as MX tells it: a peer may announce any. */
 static inline uint32_t length_told(uint64_t bytes)
 {
