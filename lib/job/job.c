@@ -186,16 +186,11 @@ bool job_barrier(struct job *job)
 	return barrier_pass(job);
 }
 
-static uint32_t neighbour(const struct job *job)
-{
-	return (job->rank + 1) % job->size;
-}
-
 /* The neighbour of the watch is one that this process reaches. */
 static bool neighbour_take(struct job *job, const struct card *self, const struct card *card)
 {
 	job->watch.neighbour = card->process;
-	if (card_unreached(self, card, neighbour(job), job->why, sizeof(job->why)))
+	if (card_unreached(self, card, job_neighbour(job), job->why, sizeof(job->why)))
 		return false;
 	lifeline_begin(&job->watch.lifeline, self, card);
 	return true;
@@ -206,7 +201,7 @@ static bool neighbour_meet(struct job *job, const struct card *self)
 	struct card card;
 
 	return !job_is_launched(job) || job->size == 1 ||
-	       (job_card(job, neighbour(job), &card) && neighbour_take(job, self, &card));
+	       (job_card(job, job_neighbour(job), &card) && neighbour_take(job, self, &card));
 }
 
 void job_look_after(struct job *job, const struct card *self)
@@ -215,7 +210,7 @@ void job_look_after(struct job *job, const struct card *self)
 
 	if (!job_is_launched(job) || job->size == 1)
 		return;
-	if (job_card(job, neighbour(job), &card)) {
+	if (job_card(job, job_neighbour(job), &card)) {
 		if (neighbour_take(job, self, &card))
 			return;
 		log_warning("rank %u: %s", job->rank, job->why);

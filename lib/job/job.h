@@ -70,6 +70,12 @@ static inline bool job_is_listed(const struct job *job)
 	return job->kind == LAUNCHER_LIST;
 }
 
+/* The rank that this one watches (watch.h). */
+static inline uint32_t job_neighbour(const struct job *job)
+{
+	return (job->rank + 1) % job->size;
+}
+
 /* Does a launcher connect the processes? Without one the functions below succeed at once. */
 static inline bool job_is_launched(const struct job *job)
 {

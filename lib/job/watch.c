@@ -15,11 +15,6 @@
 #define TELLERS     2                   /* the first ranks, of which one may be missing */
 #define ANSWER_TIME (200 * MILLISECOND) /* the end of a barrier may be seen that much later */
 
-static uint32_t neighbour(const struct job *job)
-{
-	return (job->rank + 1) % job->size;
-}
-
 void watch_begin(struct job *job)
 {
 	struct watch *watch = &job->watch;
@@ -74,7 +69,7 @@ static _Noreturn void neighbour_dead(struct job *job)
 
 	log_error("rank %u waits at a barrier, and rank %u has not answered for %.3g s "
 		  "(PTL_PEER_TIMEOUT): it has ended, or its host is lost; the job is ended",
-		job->rank, neighbour(job), (double)job->watch.peer_timeout / SECOND);
+		job->rank, job_neighbour(job), (double)job->watch.peer_timeout / SECOND);
 	nanosleep(&moment, NULL);
 	job_abort(job, EXIT_FAILURE);
 	_exit(EXIT_FAILURE);
