@@ -50,8 +50,8 @@ static inline void letter_done(struct operation *operation)
 {
 	struct dispatch *dispatch = operation->dispatch;
 
-	letter_count(&dispatch->ended);
 	letter_count(dispatch->all);
+	letter_count(&dispatch->ended); /* last: L3 */
 	operation_free(operation->space->engine, operation);
 }
 

@@ -4,6 +4,10 @@
  *
  * Covers: lib/engine/letters.c, lib/engine/unexpected.c.
  */
+#include <signal.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
 #include <engine/fetch.h>
 
 #include "mailbox.h"
@@ -431,6 +435,41 @@ static void letter__is_a_copy_that_wants_no_answer(void **state)
 	rig_no_event(mailbox->space, mailbox->queue);
 }
 
+static struct dispatch ending;
+static void *counted; /* a page: of *ending.all */
+static uint64_t ended_before;
+
+/* The count of all is about to be written. */
+static void count_is_written(int signal)
+{
+	(void)signal;
+	ended_before = atomic_load(&ending.ended);
+	(void)mprotect(counted, (size_t)sysconf(_SC_PAGESIZE), PROT_READ | PROT_WRITE);
+}
+
+/* L3. When its last letter counts as ended the object is the program's: nothing is read of it any
+ * more. */
+static void letters__count_for_their_peer_last(void **state)
+{
+	const struct sigaction notes = {.sa_handler = count_is_written};
+	const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	struct mailbox *mailbox = *state;
+	struct sigaction before;
+
+	counted = mmap(NULL, page, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	assert_ptr_not_equal(counted, MAP_FAILED);
+	ending = (struct dispatch){.all = counted};
+	ended_before = UINT64_MAX;
+	letter_send(mailbox, &ending, data, 8, 0);
+	assert_int_equal(sigaction(SIGSEGV, &notes, &before), 0);
+	fake_finish(fake_next(), TRANSPORT_OK);
+	assert_int_equal(sigaction(SIGSEGV, &before, NULL), 0);
+	assert_int_equal(ended_before, 0);
+	assert_int_equal(ending.ended, 1);
+	assert_int_equal(*ending.all, 1);
+	assert_int_equal(munmap(counted, page), 0);
+}
+
 /* L3 */
 static void letters__that_are_not_delivered_are_told_once(void **state)
 {
@@ -506,6 +545,7 @@ int main(void)
 		TEST(load__without_memory_for_its_answer_is_refused_until_there_is_some),
 		TEST(receive__in_a_space_without_two_sided_messages_is_nothing),
 		TEST(letter__is_a_copy_that_wants_no_answer),
+		TEST(letters__count_for_their_peer_last),
 		TEST(letters__that_are_not_delivered_are_told_once),
 		TEST(outcomes__of_a_closing_space_are_not_told),
 	};
