@@ -23,7 +23,8 @@
  * C6. A refusal of a letter (letters.h) is an ACK without a user, from the process that
  *     refuses, with the cookie that it refuses as its value. Any process can send one, whether it
  *     was sent a letter or not, so a node has a share of the places for them (portal.h, T10). What
- *     finds no place there is lost: the next store is refused, too.
+ *     finds no place there is lost: the next store is refused, too. So is one that names a Portal
+ *     to which no letter goes.
  * C7. A load of two-sided messages is refused while the target's queue has no place for its event.
  *     It is repeated, under another name, until the target answers otherwise, whatever the programs
  *     do meanwhile. It fails when its rank is no longer that of the process, which is also looked
@@ -514,8 +515,10 @@ static void rma_refused(
 	const struct account account = {.nid = from.nid, .pid = from.pid, .value = header->cookie};
 	const struct tier_portal *portal = &space->portals[header->portal];
 	struct queue *queue = queue_alive(portal->logs, portal->queue);
+	/* No letter goes to others, which may fill more of the queue. */
+	const bool has_letters = !portal->controlled || portal->strangers;
 
-	if (queue && stranger_has_place(space, queue, portal->most, from, true))
+	if (queue && has_letters && stranger_has_place(space, queue, portal->most, from, true))
 		tier_log(space, queue, &event, &account);
 	else
 		space_count(space, refusals_late);

@@ -311,6 +311,36 @@ static void strangers__that_refuse_leave_places_to_those_that_greet(void **state
 	rig_space_free(space);
 }
 
+/* T10. The Portal that peers fetch from may fill more of the queue, but no letter goes there. */
+static void strangers__refuse_nothing_at_a_portal_without_letters(void **state)
+{
+	const struct message_header refusal = {
+		.kind = MESSAGE_STORED, .space = 6, .detail = TIER_DROPPED};
+	struct command open = {.kind = COMMAND_PORTAL_OPEN, .update = 1};
+	struct command close = {.kind = COMMAND_PORTAL_CLOSE};
+	struct fake_target *target = *state;
+	struct rig_tier_event event;
+	uint64_t queue;
+	struct rig *space = space_for_strangers(target, &queue);
+
+	open.object.other = queue;
+	open.object.most = 3 * STRANGER_PLACES;
+	assert_int_equal(rig_ask(space, &close), ANSWER_OK);
+	atomic_store(&segment_portal(space->segment, 0)->state, PORTAL_CLAIMED);
+	assert_int_equal(rig_ask(space, &open), ANSWER_OK);
+	target->rig->engine->opened[space->space]->two_sided = true;
+	for (unsigned i = 0; i < 200; i++) {
+		fake_deliver((struct process){.nid = 100, .pid = 81}, &refusal, NULL, 0);
+		if (i == 100)
+			(void)rig_take_tier(space, queue, &event);
+	}
+	target->rig->engine->opened[space->space]->two_sided = false;
+	assert_int_equal(stranger_says(200, 0), TIER_OK);
+	assert_int_equal(rig_counter(space, refusals_late), 200);
+	rig_stop(target->rig);
+	rig_space_free(space);
+}
+
 /* T10 */
 static void strangers__bring_no_data(void **state)
 {
@@ -355,6 +385,7 @@ int main(void)
 		test(strangers__of_one_node_or_of_twelve_leave_places_to_others),
 		test(strangers__fill_their_places_alone),
 		test(strangers__that_refuse_leave_places_to_those_that_greet),
+		test(strangers__refuse_nothing_at_a_portal_without_letters),
 		test(strangers__bring_no_data),
 		test(strangers__that_know_the_life_of_the_space_bring_data),
 	};
