@@ -292,7 +292,7 @@ PTL_API int PtlNIDist(ptl_handle_ni_t interface, ptl_process_id_t process, unsig
  *   PTL_SEGV        interface is not a legal address. */
 PTL_API int PtlNIHandle(ptl_handle_any_t handle, ptl_handle_ni_t *interface);
 
-/* 3.5 Gets the id of the user that runs this process.
+/* 3.5 Gets the effective user id of this process, which its messages carry.
  *   uid  out
  * Returns
  *   PTL_INV_NI  ni_handle is not a valid interface handle.

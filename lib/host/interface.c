@@ -280,7 +280,7 @@ static enum answer interface_open_on(const struct front *front, unsigned number,
 	interface->first = number;
 	interface->submission.space = 0;
 	interface->self.pid = pid;
-	interface->uid = getuid();
+	interface->uid = geteuid();
 	if (!polling_cpu_usable(device))
 		return ANSWER_GONE;
 	answer = interface_open_port(interface, device);

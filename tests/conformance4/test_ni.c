@@ -4,6 +4,7 @@
  * Covers: lib/p4/front.c, lib/p4/interface.c, lib/p4/limit.c.
  */
 #include <stdio.h>
+#include <unistd.h>
 
 #include "fixture.h"
 
@@ -624,6 +625,24 @@ static void ptl_ni_status__reads_registers_that_exist(void **state)
 	assert_ok(PtlNIFini(ni));
 }
 
+/* As where the kernel says it: posternd, and the directory of a node. */
+static void ptl_get_uid__is_the_effective_user(void **state)
+{
+	const uid_t other = 65534;
+	ptl_uid_t uid = other;
+	ptl_handle_ni_t ni;
+
+	(void)state;
+	if (geteuid() != 0 || getuid() != 0)
+		skip();
+	assert_int_equal(setresuid(other, 0, 0), 0);
+	assert_ok(PtlNIInit(0, MATCHING, PTL_PID_ANY, NULL, NULL, &ni));
+	assert_int_equal(setresuid(0, 0, 0), 0);
+	assert_ok(PtlGetUid(ni, &uid));
+	assert_int_equal(uid, 0);
+	assert_ok(PtlNIFini(ni));
+}
+
 int main(int count, char **words)
 {
 	const struct CMUnitTest tests[] = {
@@ -652,6 +671,7 @@ int main(int count, char **words)
 		cmocka_unit_test(ptl_get_id__is_the_rank_on_a_logical_interface),
 		cmocka_unit_test(ptl_set_map__is_for_logical_interfaces),
 		cmocka_unit_test(ptl_ni_status__reads_registers_that_exist),
+		cmocka_unit_test(ptl_get_uid__is_the_effective_user),
 	};
 
 	if (count == 2 && strcmp(words[1], "quiet") == 0)
