@@ -237,8 +237,10 @@ PTL_API void PtlFini(void);
 /* 3.4 Initialises an interface: opens its device and allocates its tables.
  *   interface  0, 1, ... in the order of PTL_IFACE_NAME; PTL_IFACE_DEFAULT is 0
  *   pid        wanted process id, 0 to PTL_PID_MAX; PTL_PID_ANY: the library chooses one
- *   desired    wanted limits; NULL: the defaults. Counts below 1 become 1; values above the maximum
- *              of an interface become the maximum
+ *   desired    wanted limits; NULL: the defaults. Counts below 1 become 1. The most that an
+ *              interface can have is 1,048,576 match entries and memory descriptors each, and
+ *              65,536 event queues, Portals and access control entries each; larger values become
+ *              these
  *   actual     out, may be NULL: the limits of the interface
  *   handle     out: the interface
  * Returns

@@ -90,14 +90,14 @@ enum ptl_retvals {
 	PTL_FAIL = 5,            /* the library cannot be used; standard error says why */
 	PTL_IGNORED = 6,         /* PtlSetMap: the interface has a map already */
 	PTL_IN_USE = 7,          /* messages are in progress on the object, or refer to it */
-	PTL_LIST_TOO_LONG = 8,
-	PTL_NO_INIT = 9,       /* the library has not been initialised */
-	PTL_NO_SPACE = 10,     /* no memory, or a limit of the interface is reached */
-	PTL_PID_IN_USE = 11,   /* another process of this node has the process id */
-	PTL_PT_FULL = 12,      /* no index of the portal table is free */
-	PTL_PT_EQ_NEEDED = 13, /* flow control needs an event queue */
-	PTL_PT_IN_USE = 14,    /* the index is taken, or has entries */
-	PTL_ABORTED = 15,      /* PtlAbort ended the wait */
+	PTL_LIST_TOO_LONG = 8,   /* never returned: a list that is too long is PTL_NO_SPACE */
+	PTL_NO_INIT = 9,         /* the library has not been initialised */
+	PTL_NO_SPACE = 10,       /* no memory, or a limit of the interface is reached */
+	PTL_PID_IN_USE = 11,     /* another process of this node has the process id */
+	PTL_PT_FULL = 12,        /* no index of the portal table is free */
+	PTL_PT_EQ_NEEDED = 13,   /* flow control needs an event queue */
+	PTL_PT_IN_USE = 14,      /* the index is taken, or has entries */
+	PTL_ABORTED = 15,        /* PtlAbort ended the wait */
 	PTL_STATUS_LAST = 15,
 	PTL_INTERRUPTED = 16 /* what the caller waited for is gone */
 };
@@ -178,7 +178,7 @@ typedef struct {
 #define PTL_MD_EVENT_SUCCESS_DISABLE (1u << 5)
 #define PTL_MD_VOLATILE              (1u << 6) /* the data may change once the call returns */
 #define PTL_MD_EVENT_SEND_DISABLE    (1u << 7)
-#define PTL_MD_UNRELIABLE            (1u << 8)
+#define PTL_MD_UNRELIABLE            (1u << 8)  /* puts must want no acknowledgement */
 #define PTL_MD_EVENT_CT_BYTES        (1u << 14) /* counters count bytes */
 #define PTL_MD_OPTIONS_MASK          0x41ffu
 
@@ -411,9 +411,10 @@ PTL_API int PtlNIInit(ptl_interface_t iface, unsigned int options, ptl_pid_t pid
 PTL_API int PtlNIFini(ptl_handle_ni_t ni_handle);
 
 /* 4. Reads a status register of an interface.
- *   status_register  PTL_SR_DROP_COUNT: messages that found no portal, a disabled portal or no
- *                    entry; PTL_SR_PERMISSION_VIOLATIONS: messages to an entry for another user;
- *                    PTL_SR_OPERATION_VIOLATIONS: messages to an entry for other operations
+ *   status_register  PTL_SR_DROP_COUNT: messages that found no portal, a disabled portal, no entry
+ *                    or no free unexpected header, or whose sender is not the process of its rank
+ *                    in this map; PTL_SR_PERMISSION_VIOLATIONS: messages to an entry for another
+ *                    user; PTL_SR_OPERATION_VIOLATIONS: messages to an entry for other operations
  *   status           out
  * Returns
  *   PTL_ARG_INVALID  ni_handle is bad, the register does not exist, or status is NULL. */
@@ -543,7 +544,8 @@ PTL_API int PtlLEAppend(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index, cons
 
 /* 6. Unlinks an entry. No event is logged.
  * Returns
- *   PTL_ARG_INVALID  le_handle is bad, or the library has unlinked the entry.
+ *   PTL_ARG_INVALID  le_handle is bad or of a matching interface, or the library has unlinked the
+ *                    entry.
  *   PTL_IN_USE       A message for the entry is in progress, or unexpected headers refer to its
  *                    memory; nothing was changed. */
 PTL_API int PtlLEUnlink(ptl_handle_le_t le_handle);
@@ -555,7 +557,8 @@ PTL_API int PtlLEUnlink(ptl_handle_le_t le_handle);
  *                  removed
  *   the others as in PtlLEAppend
  * Returns
- *   PTL_ARG_INVALID  As PtlLEAppend, or ptl_search_op does not exist. */
+ *   PTL_ARG_INVALID  As PtlLEAppend, or ptl_search_op does not exist.
+ *   PTL_NO_SPACE     There is not enough memory. */
 PTL_API int PtlLESearch(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index, const ptl_le_t *le,
 	ptl_search_op_t ptl_search_op, void *user_ptr);
 
@@ -570,14 +573,16 @@ PTL_API int PtlMEAppend(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index, cons
 
 /* 6. PtlLEUnlink of an entry of a matching interface.
  * Returns
- *   PTL_ARG_INVALID  me_handle is bad, or the library has unlinked the entry.
+ *   PTL_ARG_INVALID  me_handle is bad or of a non-matching interface, or the library has unlinked
+ *                    the entry.
  *   PTL_IN_USE       As PtlLEUnlink. */
 PTL_API int PtlMEUnlink(ptl_handle_me_t me_handle);
 
 /* 7. PtlLESearch on a matching interface.
  *   the arguments as in PtlLESearch
  * Returns
- *   PTL_ARG_INVALID  As PtlMEAppend, or ptl_search_op does not exist. */
+ *   PTL_ARG_INVALID  As PtlMEAppend, or ptl_search_op does not exist.
+ *   PTL_NO_SPACE     There is not enough memory. */
 PTL_API int PtlMESearch(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index, const ptl_me_t *me,
 	ptl_search_op_t ptl_search_op, void *user_ptr);
 
@@ -664,8 +669,9 @@ PTL_API int PtlCTInc(ptl_handle_ct_t ct_handle, ptl_ct_event_t increment);
  * Returns
  *   PTL_ARG_INVALID  md_handle is bad, the range is not within the descriptor, length is larger
  *                    than max_msg_size (or max_volatile_size, if the descriptor has
- *                    PTL_MD_VOLATILE), ack_req does not exist or needs an event queue or counter
- *                    that the descriptor lacks, or target_id is a wildcard or not in the map. */
+ *                    PTL_MD_VOLATILE), ack_req does not exist, needs an event queue or counter that
+ *                    the descriptor lacks, or is not PTL_NO_ACK_REQ although the descriptor has
+ *                    PTL_MD_UNRELIABLE, or target_id is a wildcard or not in the map. */
 PTL_API int PtlPut(ptl_handle_md_t md_handle, ptl_size_t local_offset, ptl_size_t length,
 	ptl_ack_req_t ack_req, ptl_process_t target_id, ptl_pt_index_t pt_index,
 	ptl_match_bits_t match_bits, ptl_size_t remote_offset, void *user_ptr,
@@ -697,8 +703,9 @@ PTL_API int PtlAtomic(ptl_handle_md_t md_handle, ptl_size_t local_offset, ptl_si
  *   put_md_handle, local_put_offset  where the source is
  *   the others as in PtlAtomic
  * Returns
- *   PTL_ARG_INVALID  As PtlAtomic: each of the two descriptors is checked in this way, and length
- *                    must not be larger than max_fetch_atomic_size. */
+ *   PTL_ARG_INVALID  As PtlAtomic: each of the two descriptors is checked in this way, but the
+ *                    limit of length is max_fetch_atomic_size. Or the two are of different
+ *                    interfaces. */
 PTL_API int PtlFetchAtomic(ptl_handle_md_t get_md_handle, ptl_size_t local_get_offset,
 	ptl_handle_md_t put_md_handle, ptl_size_t local_put_offset, ptl_size_t length,
 	ptl_process_t target_id, ptl_pt_index_t pt_index, ptl_match_bits_t match_bits,
@@ -794,7 +801,8 @@ PTL_API int PtlTriggeredMEAppend(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_in
  * implementation. If the entry is in use at that time, or has been unlinked, nothing happens.
  *   the arguments as in PtlMEUnlink and PtlTriggeredPut
  * Returns
- *   PTL_ARG_INVALID  me_handle or trig_ct_handle is bad, or they are of two interfaces.
+ *   PTL_ARG_INVALID  me_handle or trig_ct_handle is bad, they are of two interfaces, or me_handle
+ *                    is of a non-matching interface.
  *   PTL_NO_SPACE     The interface has max_triggered_ops pending triggered operations. */
 PTL_API int PtlTriggeredMEUnlink(
 	ptl_handle_me_t me_handle, ptl_handle_ct_t trig_ct_handle, ptl_size_t threshold);
@@ -802,8 +810,8 @@ PTL_API int PtlTriggeredMEUnlink(
 /* Event queues */
 
 /* 8. Allocates an event queue.
- *   count      the number of events that the queue must have room for; when the queue is full, a
- *              new event overwrites the oldest
+ *   count      the number of events that the queue must have room for, 0 counts as 1; when the
+ *              queue is full, a new event overwrites the oldest
  *   eq_handle  out
  * Returns
  *   PTL_ARG_INVALID  ni_handle is bad, or eq_handle is NULL.

@@ -31,9 +31,11 @@ PTL_API const char *postern_error_text(int code);
 PTL_API const char *postern_event_name(ptl_event_kind_t kind);
 PTL_API const char *postern_fail_text(ptl_ni_fail_t why);
 
-/* The sentence that the last failing initialisation in this thread wrote to standard error: what
- * failed, on what, why, and what to do. Any thread may call this, at any time.
- * Returns the text, never NULL; "" when nothing failed. */
+/* The error line that this thread wrote to standard error last: what failed, on what, why, and what
+ * to do. PtlInit, PtlNIInit, and the functions below that refer to postern_last_error(), forget an
+ * earlier line when they begin. Any thread may call this, at any time.
+ * Returns the text, never NULL; "" when there is no line. It is valid until the thread's next
+ * call. */
 PTL_API const char *postern_last_error(void);
 
 /* Memory */
@@ -155,8 +157,8 @@ PTL_API int postern_eq_fd(ptl_handle_eq_t queue);
  *   interface  the interface
  *   file       name of the file; %p in it is the process id, %i the interface's number; "-" is
  *              standard output, and output of the program goes to standard error from then on. An
- *              existing file is emptied. Interfaces of one process may share a file; reordercap
- *              sorts its frames by time
+ *              existing file is emptied; it must belong to this user. Interfaces of one process may
+ *              share a file; reordercap sorts its frames by time
  *   snaplen    bytes of each frame that are kept, 0 for all
  * Any thread may call this; the interface's poll thread pauses for a moment.
  * Returns
@@ -279,7 +281,7 @@ struct postern_ping {
  *                 the wait.
  *   PTL_INV_PROC  target is not a valid process id, or has a wildcard.
  *   PTL_SEGV      ping is not a legal address.
- *   PTL_NOSPACE   The interface has PTL_PEERS_MAX peers. */
+ *   PTL_NOSPACE   The interface has PTL_PEERS_MAX peers, or there is no memory. */
 PTL_API int postern_ping(ptl_handle_ni_t interface, ptl_process_id_t target, uint32_t size,
 	uint32_t answer_size, uint64_t timeout, struct postern_ping *ping);
 
@@ -335,8 +337,8 @@ PTL_API int postern_job_address(unsigned rank, ptl_process_id_t *address);
  * Returns
  *   PTL_OK      All processes of the job have called this.
  *   PTL_NOINIT  The library is not initialised.
- *   PTL_FAIL    The process is in no job, a rank has ended or left, or the launcher has ended.
- *               postern_last_error() says which. */
+ *   PTL_FAIL    The process is in no job, or in one of postern_job_given(), a rank has ended or
+ *               left, or the launcher has ended. postern_last_error() says which. */
 PTL_API int postern_job_barrier(void);
 
 /* Leaves the job. A process that has joined calls this before it ends. Otherwise the launcher
