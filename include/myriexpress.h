@@ -11,7 +11,9 @@
  * `result` is 0 then.
  *
  * Where a function's codes are listed, MX_SUCCESS, MX_NOT_INITIALIZED and, for a bad endpoint,
- * MX_BAD_ENDPOINT are left out.
+ * MX_BAD_ENDPOINT are left out. Functions that block also return MX_BAD_BAD_BAD if the endpoint's
+ * unexpected handler calls them. Only arguments that may be NULL, or for which a code is listed,
+ * are checked for NULL.
  */
 #ifndef MYRIEXPRESS_H
 #define MYRIEXPRESS_H
@@ -206,11 +208,8 @@ typedef struct mx_status {
  * Returns
  *   MX_ALREADY_INITIALIZED  It was called before; nothing changes.
  *   MX_BAD_LIB_VERSION      api is of another major version.
- *   MX_NO_DEV               There is no network interface.
- *   MX_NO_DRIVER            The network interface cannot be used; a line on stderr says why.
- *   MX_NO_PERM              The user has no permission to use it.
- *   MX_NO_RESOURCES         There is not enough memory.
- *   MX_BAD_BAD_BAD          A setting in the environment is wrong; a line on stderr says which. */
+ *   MX_BAD_BAD_BAD          A setting in the environment is wrong, or this process was made by
+ *                           fork(); a line on stderr says which. */
 MX_FUNCTION mx_return_t mx__init_api(int api);
 #define mx_init() mx__init_api(MX_API)
 
@@ -240,7 +239,9 @@ MX_FUNCTION mx_error_handler_t mx_set_error_handler(mx_error_handler_t handler);
  *   MX_BAD_INFO_KEY     The key does not exist.
  *   MX_BAD_INFO_VAL     out_val is NULL.
  *   MX_BAD_INFO_LENGTH  out_len is too small, or in_len is not the size of a board's number.
- *   MX_BOARD_UNKNOWN    There is no such board. */
+ *   MX_BOARD_UNKNOWN    There is no such board, or in_val and endpoint are both NULL.
+ *   MX_NO_DRIVER        The board cannot be used; a line on stderr says why.
+ *   MX_NO_RESOURCES     There is not enough memory for the board. */
 MX_FUNCTION mx_return_t mx_get_info(mx_endpoint_t endpoint, mx_get_info_key_t key, void *in_val,
 	uint32_t in_len, void *out_val, uint32_t out_len);
 
@@ -259,8 +260,8 @@ MX_FUNCTION mx_return_t mx_get_info(mx_endpoint_t endpoint, mx_get_info_key_t ke
  *   MX_BAD_PARAM_LIST  params is NULL, and params_count is not 0.
  *   MX_BAD_PARAM_NAME  The key of a parameter is unknown.
  *   MX_BAD_PARAM_VAL   context_id has more than MX_CONTEXT_ID_BITS_MAX bits, or ends beyond bit 63.
- *   MX_NO_RESOURCES    There is not enough memory.
- *   MX_NO_DEV, MX_NO_DRIVER, MX_NO_PERM, MX_BAD_BAD_BAD  The same as for mx_init(). */
+ *   MX_NO_RESOURCES    There is not enough memory, or the process has 32 endpoints.
+ *   MX_NO_DRIVER       The board cannot be used; a line on stderr says why. */
 MX_FUNCTION mx_return_t mx_open_endpoint(uint32_t board_number, uint32_t endpoint_id,
 	uint32_t filter, mx_param_t *params, uint32_t params_count, mx_endpoint_t *endpoint);
 
@@ -285,8 +286,8 @@ MX_FUNCTION mx_return_t mx_reenable_progression(mx_endpoint_t endpoint);
 
 /* --- Names and addresses */
 
-/* Gets the NIC id of "host:board", or of board 0 of "host". The call may ask the network, for at
- * most a second.
+/* Gets the NIC id of "host:board", or of board 0 of "host". The call may ask the system's resolver,
+ * or the network of each board for at most a second.
  * Returns
  *   MX_BAD_HOSTNAME_ARGS  An argument is NULL.
  *   MX_HOST_NOT_FOUND     No host has that name. */
@@ -301,7 +302,10 @@ MX_FUNCTION mx_return_t mx_nic_id_to_hostname(uint64_t nic_id, char *hostname);
 
 /* Convert between a board of this host and its NIC id.
  * Returns
- *   MX_BOARD_UNKNOWN  This host has no such board. */
+ *   MX_BOARD_UNKNOWN  This host has no such board.
+ *   MX_BAD_INFO_VAL   The address for the result is NULL.
+ *   MX_NO_DRIVER      The board cannot be used; a line on stderr says why.
+ *   MX_NO_RESOURCES   There is not enough memory for the board. */
 MX_FUNCTION mx_return_t mx_board_number_to_nic_id(uint32_t board_number, uint64_t *nic_id);
 MX_FUNCTION mx_return_t mx_nic_id_to_board_number(uint64_t nic_id, uint32_t *board_number);
 
@@ -324,7 +328,8 @@ MX_FUNCTION mx_return_t mx_get_endpoint_addr_context(mx_endpoint_addr_t addr, vo
 
 /* Connects to a peer, and blocks until the peer's address is known.
  *   filter   the peer's
- *   timeout  milliseconds; MX_INFINITE: until the peer is considered dead
+ *   timeout  milliseconds; MX_INFINITE: until the peer is considered dead, or for a minute. No
+ *            timeout is longer than that minute
  *   addr     out
  * The peer answers within about 50 ms even if its program makes no calls; with PTL_PROGRESS=inline
  * it answers only during calls.
