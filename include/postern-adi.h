@@ -34,46 +34,52 @@ struct adi_result {
 	void *data; /* of a receive without a buffer: the message, during done() */
 };
 
-/* Begins: the first call. done(owner, result) is called inside later calls, once for each
- * operation whose owner is not NULL. Returns 0, or -1 after an error line. */
+/* Joins the job; a process calls it once. done(owner, result) is called inside later calls, once
+ * for each operation whose owner is not NULL. Blocks until all processes of the job have called
+ * this.
+ * Returns 0, or -1 after an error line. */
 int adi_start(void (*done)(void *owner, const struct adi_result *result));
-/* Before adi_start(): each message that is here and that no receive has asked for is shown, once,
- * and taken back when a receive gets it; both inside later calls. At most 8192 are shown at a
- * time. */
+/* Called before adi_start(). arrived() is called once for each message that has arrived and that no
+ * receive matches, and taken() when a receive gets such a message; both are called inside later
+ * calls. At most 8192 messages are shown at a time. */
 void adi_show(void (*arrived)(const struct adi_result *message),
 	void (*taken)(const struct adi_result *message));
-/* Ends: waits for the others of the job to end. What was sent and no peer has received by then is
- * lost without a word. */
+/* Ends: waits until all processes of the job have called this. Messages that no peer has received
+ * by then are lost without an error line. Without adi_start() it does nothing. */
 void adi_end(void);
-/* Ends all processes of the job with this exit code, of which the last byte counts, or 1 if that
- * alone is 0. */
+/* Ends all processes of the job with this exit code. Only the low byte is used; if that is 0 and
+ * code is not, it becomes 1. */
 void adi_abort(int code) __attribute__((noreturn));
 
-int adi_rank(void);
-int adi_size(void);
+int adi_rank(void); /* of this process, from 0 */
+int adi_size(void); /* processes in the job */
 
 /* Begins a send to a rank of the world. presented: the sender's rank as the receiver names it.
  * buffer: must stay as it is until the operation is done; owned: it is malloc()ed, and freed then.
  * *operation is NULL when the send is done at once. */
 void adi_send(struct adi_operation **operation, void *owner, int to, int presented, int tag,
 	int context, int synchronous, void *buffer, int bytes, int owned);
-/* source, tag: -1: any. room: -1: there is no buffer, and a message of any length comes as data. */
+/* Begins a receive. source: ADI_ANY_SOURCE, or any number below 0: any rank; tag: ADI_ANY_TAG, or
+ * any number below 0: any tag. room: bytes of the buffer; below 0: there is no buffer, and a
+ * message of any length is passed to done() as data. */
 void adi_receive(struct adi_operation **operation, void *owner, int source, int tag, int context,
 	void *buffer, int room);
 /* Returns when done() has made *operation NULL. */
 void adi_wait(struct adi_operation *const *operation);
-/* The owner is gone; the operation goes on. */
+/* The operation continues, but done() is not called for it. */
 void adi_detach(struct adi_operation *operation);
-/* Takes a receive back; returns 0 if it has got its message, and goes on. */
+/* Cancels a receive. Returns 1 if it is cancelled: done() is not called for it. Returns 0 if it has
+ * matched a message: it continues. */
 int adi_cancel(struct adi_operation *operation);
-/* Looks for a message that such a receive would get. blocking: waits for it. */
+/* Looks for a message that a receive with the same arguments would get. blocking, not 0: waits for
+ * it. Returns 1 after *result has been written, or 0: there is no message. */
 int adi_probe(int source, int tag, int context, int blocking, struct adi_result *result);
-/* Does what there is to do. blocking: returns only after something has happened. */
+/* Makes progress. blocking, not 0: returns only after something has happened. */
 void adi_check(int blocking);
 
-double adi_time(void); /* seconds */
-double adi_tick(void); /* resolution of it */
-void adi_name(char *name, int room);
+double adi_time(void);               /* seconds */
+double adi_tick(void);               /* resolution of it */
+void adi_name(char *name, int room); /* of this host, cut to room bytes; at most ADI_NAME_ROOM */
 /* One line about the device, of less than 128 bytes. */
 void adi_version(char *text);
 /* An error line about this process, and adi_abort(1). */

@@ -2,14 +2,27 @@
 /* pmi.h - how the processes of a job find each other: the client of PMI 1 that is installed beside
  * Portals 4 (libportals_runtime), with the names that MPICH's and Sandia's have.
  *
- * Launchers that speak PMI 1 will do: postern-run, Hydra, and Slurm's srun with --mpi=pmi2. So will
- * those that speak PMIx, such as Open MPI's mpirun and srun --mpi=pmix, with libpmix.so.2; there
- * each rank keeps what all have put. Without a launcher a process is a job of its own, with one
- * rank. Any thread may call; one call runs at a time. After an error a line on standard error says
- * why.
+ * The launcher offers PMI 1, as postern-run, Hydra and Slurm's srun with --mpi=pmi2 do, or PMIx, as
+ * Open MPI's mpirun and srun --mpi=pmix do; PMIx needs libpmix.so.2, and then each rank stores what
+ * all ranks have put. Without a launcher a process is a job of its own, with one rank. Any thread
+ * may call any function; calls run one at a time.
  *
- * At the first barrier behind PtlNIInit() ranks also tell each other where they are, and
- * PtlSetMap() takes that: no message asks all hosts then.
+ * At the first barrier after PtlNIInit() the ranks also exchange their addresses, which PtlSetMap()
+ * then uses, so that no rank asks the network for another one by broadcast.
+ *
+ * A function returns PMI_SUCCESS, or
+ *   PMI_FAIL                    The job cannot be joined, the launcher has ended or refuses the
+ *                               call, or a key has no value that fits. A line on standard error
+ *                               says which.
+ *   PMI_ERR_INIT                PMI_Init() was not called, or PMI_Finalize() was. PMI_Init(),
+ *                               PMI_Initialized(), PMI_Abort() and the three functions that get a
+ *                               length do not return this.
+ *   PMI_ERR_INVALID_ARG         A pointer is NULL.
+ *   PMI_ERR_INVALID_KEY         A key is empty, too long, or contains a blank.
+ *   PMI_ERR_INVALID_VAL         The same of a value.
+ *   PMI_ERR_INVALID_LENGTH      PMI_KVS_Get_my_name(): length is too small for the name.
+ *   PMI_ERR_INVALID_VAL_LENGTH  PMI_KVS_Get(): length is not positive.
+ * The other codes are never returned.
  */
 #ifndef PORTALS4_PMI_H
 #define PORTALS4_PMI_H
@@ -50,37 +63,50 @@ typedef struct PMI_keyval_t {
 	char *val;
 } PMI_keyval_t;
 
-/* Joins the job. *spawned is set to 0. A second call does nothing. */
+/* Joins the job. *spawned becomes 0. A second call does nothing more. */
 PMI_API int PMI_Init(int *spawned);
+/* Gets PMI_TRUE between PMI_Init() and PMI_Finalize(), and PMI_FALSE otherwise. */
 PMI_API int PMI_Initialized(PMI_BOOL *initialized);
 /* Leaves the job: afterwards the process may end without ending the others. */
 PMI_API int PMI_Finalize(void);
 
+/* Get the number of ranks, and the rank of this process, from 0. */
 PMI_API int PMI_Get_size(int *size);
 PMI_API int PMI_Get_rank(int *rank);
-/* The number of ranks, too. */
+/* Gets the number of ranks, as PMI_Get_size() does. */
 PMI_API int PMI_Get_universe_size(int *size);
-/* Sets *number to 0. */
+/* Gets 0. */
 PMI_API int PMI_Get_appnum(int *number);
 
-/* Returns when all ranks have called it. What they had put can be got then. */
+/* Returns when all ranks have called it. Afterwards each rank can get what the others had put
+ * before the call. Blocks; with PTL_PROGRESS=inline it drives the interface meanwhile. */
 PMI_API int PMI_Barrier(void);
-/* Ends all ranks with an exit code, this one included; does not return. A line goes to standard
- * error if text is not NULL. */
+/* Ends all ranks, and does not return. It may be called while another thread is in a function of
+ * this header.
+ *   exit_code  of this process, and of the job if the launcher passes it on; only the low byte is
+ *              used; if that is 0 and exit_code is not, it becomes 1
+ *   text       a line for standard error, or NULL */
 PMI_API int PMI_Abort(int exit_code, const char text[]);
 
-/* Lengths are in bytes, with the final 0. There is one key-value space, the job's. */
+/* There is one key-value space, the job's, so the name of the space is not compared. Lengths are in
+ * bytes, with the final 0. */
+
+/* Gets the name of the key-value space.
+ *   name, length  out: room for the name, and its size */
 PMI_API int PMI_KVS_Get_my_name(char name[], int length);
+/* Get the largest sizes: 256 of a name, 64 of a key, 1,024 of a value. */
 PMI_API int PMI_KVS_Get_name_length_max(int *length);
 PMI_API int PMI_KVS_Get_key_length_max(int *length);
 PMI_API int PMI_KVS_Get_value_length_max(int *length);
-/* Neither key nor value has blanks, and no key is put twice. */
+/* Puts a value under a key. Neither is empty or contains blanks. No key is put twice in a job. */
 PMI_API int PMI_KVS_Put(const char name[], const char key[], const char value[]);
 /* Does nothing: the next barrier publishes what was put. */
 PMI_API int PMI_KVS_Commit(const char name[]);
+/* Gets the value of a key that a rank put before the last barrier.
+ *   value, length  out: room for the value, and its size */
 PMI_API int PMI_KVS_Get(const char name[], const char key[], char value[], int length);
 
-/* Not offered by any of the launchers: each returns PMI_FAIL. */
+/* These are not supported: each returns PMI_FAIL, without a line on standard error. */
 PMI_API int PMI_Publish_name(const char service[], const char port[]);
 PMI_API int PMI_Unpublish_name(const char service[]);
 PMI_API int PMI_Lookup_name(const char service[], char port[]);
