@@ -198,8 +198,10 @@ GASNET_FUNCTION int GASNET_POSTERN_INIT(
  *   GASNET_ERR_NOT_INIT  gasnet_init() was not called, or this function was.
  *   GASNET_ERR_BAD_ARG   segsize is not a multiple of GASNET_PAGESIZE, or is larger than
  *                        gasnet_getMaxLocalSegmentSize().
- *   GASNET_ERR_RESOURCE  The table has an index twice, or one below 128, or the segment cannot be
- *                        so far from the heap; a line on standard error says which. */
+ *   GASNET_ERR_RESOURCE  The table has an index twice, or one below 128, numentries is not 0 to
+ *                        128, table is NULL although numentries is not 0, the segment cannot be so
+ *                        far from the heap, or the ranks cannot exchange their addresses; a line on
+ *                        standard error says which. */
 GASNET_FUNCTION int gasnet_attach(
 	gasnet_handlerentry_t *table, int numentries, uintptr_t segsize, uintptr_t minheapoffset);
 
@@ -218,7 +220,7 @@ GASNET_FUNCTION gasnet_node_t gasnet_mynode(void);
 GASNET_FUNCTION gasnet_node_t gasnet_nodes(void);
 
 /* Gets the largest possible size of this rank's segment. gasnet_attach() may get less from the
- * system; gasnet_getSegmentInfo() returns the real size.
+ * system; gasnet_getSegmentInfo() returns the real size. Call it after gasnet_init().
  * Returns a number of bytes, a multiple of GASNET_PAGESIZE. */
 GASNET_FUNCTION uintptr_t gasnet_getMaxLocalSegmentSize(void);
 
