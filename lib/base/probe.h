@@ -23,8 +23,8 @@
  *                                                                          process itself
  *
  * nid and pid are the other process's but for drop and disable; operation names a put from its
- * begin to its end. A counter's lowest 22 bits are its index, which the topic ct tells. Without
- * sys/sdt.h (Debian: systemtap-sdt-dev) there are none. share/bpftrace has scripts.
+ * begin to its end. A short two-sided message (engine/letters.h) has no acknowledge. The lowest 22
+ * bits of a counter are its index (topic ct). Without sys/sdt.h (systemtap-sdt-dev) there are none.
  */
 #ifndef BASE_PROBE_H
 #define BASE_PROBE_H
