@@ -12,6 +12,8 @@
  *     first, so only a lost frame makes a later one complete before: it waits. Programs rely on
  *     that order: Open MPI's coll/portals4 counts the segments of a broadcast that have come, and
  *     passes on as many of the first ones.
+ * I5. A message that begins without data and is void with the next record is all in one frame, and
+ *     has no assembly: a frame that is made again may have many (outline.h, O2).
  */
 #include <transport/assembly.h>
 
@@ -44,15 +46,28 @@ static enum assembly_verdict more_check(
 	return ASSEMBLY_FINE;
 }
 
+/* I5. Does a message begin with this record, and end with the next one, which is at `at`? */
+static bool start_is_void(
+	const struct frame_view *frame, uint32_t at, unsigned left, const struct record *record)
+{
+	struct record next;
+
+	if (record->kind != RECORD_START || record->data_length != 0 || left == 0)
+		return false;
+	(void)record_read(frame, at, &next);
+	return next.kind == RECORD_VOID && next.message == record->message;
+}
+
 enum assembly_verdict assembly_check_records(struct transport *transport, const struct peer *peer,
 	struct frame_view frame, bool in_order)
 {
+	const unsigned records = frame.header->records;
 	uint32_t started = peer->rx_message;
 	unsigned incomplete = 0;
 	struct record record;
 	uint32_t at = 0;
 
-	for (unsigned i = 0; i < frame.header->records; i++) {
+	for (unsigned i = 0; i < records; i++) {
 		enum assembly_verdict verdict;
 
 		at = record_read(&frame, at, &record);
@@ -61,7 +76,8 @@ enum assembly_verdict assembly_check_records(struct transport *transport, const 
 				return ASSEMBLY_UNKNOWN;
 			if (record.message != started++)
 				return ASSEMBLY_BAD;
-			incomplete += record.data_length < record.extent;
+			incomplete += record.data_length < record.extent &&
+				      !start_is_void(&frame, at, records - i - 1, &record);
 		} else if (record.kind == RECORD_MORE || record.kind == RECORD_VOID) {
 			verdict = more_check(peer, started, &record);
 			if (verdict == ASSEMBLY_UNKNOWN && in_order)
@@ -166,6 +182,21 @@ static void start_deliver(
 		stop_queue(transport, peer, record->message);
 }
 
+/* I5 */
+static void void_start_deliver(
+	struct transport *transport, struct peer *peer, const struct record *record)
+{
+	struct inbound inbound = {0};
+
+	peer->rx_message++;
+	COUNT(transport, messages_received);
+	transport->upcalls.message_begin(
+		transport->upcalls.context, peer->process, record, &inbound);
+	/* If none of its data is wanted, none is missing. */
+	inbound_end(transport, inbound.want_end, inbound.context,
+		inbound.memory.length == 0 ? TRANSPORT_OK : TRANSPORT_FAULT);
+}
+
 static void assembly_remove(
 	struct transport *transport, struct peer *peer, struct assembly *assembly)
 {
@@ -259,11 +290,18 @@ void assembly_deliver_whole(
 void assembly_deliver_records(
 	struct transport *transport, struct peer *peer, struct frame_view frame)
 {
+	const unsigned records = frame.header->records;
 	struct record record;
 	uint32_t at = 0;
 
-	for (unsigned i = 0; i < frame.header->records; i++) {
+	for (unsigned i = 0; i < records; i++) {
 		at = record_read(&frame, at, &record);
+		if (start_is_void(&frame, at, records - i - 1, &record)) {
+			void_start_deliver(transport, peer, &record);
+			at += RECORD_HEADER_BYTES;
+			i++;
+			continue;
+		}
 		switch (record.kind) {
 		case RECORD_WHOLE:
 			whole_deliver(transport, peer, &record);

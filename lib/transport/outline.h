@@ -8,7 +8,7 @@
  * O2. A frame that is made again has the records of the first one, in their order: its receiver may
  *     have either. Where data are not there any more, RECORD_VOID stands in their place, behind a
  *     RECORD_START without data if the message begins here. A message whose data may go has more
- *     than VOID_BYTES (transport.h), so there is room.
+ *     than VOID_BYTES (transport.h), and counts as two records (sender.c), so there is room.
  */
 #ifndef TRANSPORT_OUTLINE_H
 #define TRANSPORT_OUTLINE_H

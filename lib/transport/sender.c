@@ -57,6 +57,7 @@ struct filling {
 	uint8_t *at;  /* where the next record goes */
 	uint8_t *end; /* of the room for it; `at`: nothing more may follow */
 	uint32_t psn;
+	uint32_t left; /* records that may follow */
 	struct frame *frame;
 	struct rte_mbuf *tail; /* the frame's last data, not copied: nothing follows it */
 };
@@ -149,6 +150,14 @@ bool transport_is_marked(const struct transport *transport, struct process proce
 
 /* --- filling a frame */
 
+/* What the first record of a message counts for: if its data may go, the frame may have to be made
+ * again with one more (outline.h, O2). */
+#define START_RECORDS 2u
+static inline uint32_t start_records(const struct message *message)
+{
+	return message->memory.vector ? START_RECORDS : 1;
+}
+
 /* The next message of the stream starts at `at`, with so much data. Returns where that goes. Copies
  * `copied` bytes for its header, which has no more. */
 static __rte_always_inline uint8_t *start_begin(uint8_t *at, struct message *message,
@@ -171,11 +180,13 @@ static __rte_always_inline uint8_t *start_begin(uint8_t *at, struct message *mes
 	return to + message->header_length;
 }
 
-/* There is a record of so many bytes more. */
-static inline void fill_advance(struct filling *filling, uint32_t bytes)
+/* There is a record of so many bytes more, which counts as so many. */
+static inline void fill_advance(struct filling *filling, uint32_t bytes, uint32_t records)
 {
 	filling->at += bytes;
-	if (++filling->frame->records == RECORDS_MAX || filling->tail)
+	filling->frame->records++;
+	filling->left -= records;
+	if (filling->left < START_RECORDS || filling->tail)
 		filling->end = filling->at;
 }
 
@@ -183,7 +194,7 @@ static inline void fill_advance(struct filling *filling, uint32_t bytes)
 static void fill_bare(struct filling *filling, const struct record *record)
 {
 	record_write(filling->at, record);
-	fill_advance(filling, RECORD_HEADER_BYTES);
+	fill_advance(filling, RECORD_HEADER_BYTES, 1);
 }
 
 static inline uint32_t fill_room(const struct filling *filling)
@@ -284,7 +295,8 @@ static bool fill_start(struct filling *filling)
 			message->header_length);
 	}
 	peer->tx_message++;
-	fill_advance(filling, record_bytes(kind, message->header_length, bytes));
+	fill_advance(
+		filling, record_bytes(kind, message->header_length, bytes), start_records(message));
 	filling->frame->flags |= FRAME_START;
 	if (message->framed < message->memory.length) {
 		messages_append(&peer->open, message);
@@ -319,7 +331,7 @@ static bool fill_part_more(struct filling *filling, struct message *message, uin
 	record_pad(filling->at, &record);
 	if (!fill_data(filling, message, to, bytes))
 		return false;
-	fill_advance(filling, record_bytes(RECORD_MORE, 0, bytes));
+	fill_advance(filling, record_bytes(RECORD_MORE, 0, bytes), 1);
 	return true;
 }
 
@@ -544,9 +556,9 @@ static inline void slot_take(struct transport *transport, struct flight *flight,
 }
 
 /* Fills a frame, which may have records up to `at` already, all of whole messages, and sends it.
- * begins: it is the first of the flight. */
+ * left: records that may follow; begins: it is the first of the flight. */
 static __rte_noinline enum step sender_fill(struct transport *transport, struct peer *peer,
-	struct rte_mbuf *mbuf, uint8_t *at, unsigned records, bool begins)
+	struct rte_mbuf *mbuf, uint8_t *at, unsigned records, uint32_t left, bool begins)
 {
 	uint8_t *header = outbox_header(mbuf);
 	struct frame frame;
@@ -554,8 +566,9 @@ static __rte_noinline enum step sender_fill(struct transport *transport, struct 
 		.transport = transport,
 		.peer = peer,
 		.at = at,
-		.end = records == RECORDS_MAX ? at : header + transport->capacity,
+		.end = left < START_RECORDS ? at : header + transport->capacity,
 		.psn = peer->tx_next++,
+		.left = left,
 		.frame = &frame,
 	};
 	bool more;
@@ -595,8 +608,8 @@ static enum step sender_new(struct transport *transport, struct peer *peer)
 	mbuf = frame_begin(transport, peer);
 	if (!mbuf)
 		return STEP_BLOCKED;
-	return sender_fill(
-		transport, peer, mbuf, outbox_header(mbuf) + frame_header_bytes(flags), 0, begins);
+	return sender_fill(transport, peer, mbuf, outbox_header(mbuf) + frame_header_bytes(flags),
+		0, RECORDS_MAX, begins);
 }
 
 /* --- the fast path: what waits for a peer is small, and fits into one frame, of which nothing
@@ -621,27 +634,28 @@ static __rte_always_inline bool fast_may(const struct transport *transport, cons
 /* Starts messages that wait, as long as all of their data fits in, and there are no more than a
  * frame has records. They are in order, so the peer's list is cut in two. Returns where the next
  * record would go. */
-static __rte_always_inline uint8_t *fast_fill(
-	struct transport *transport, struct peer *peer, uint8_t *at, const uint8_t *end)
+static __rte_always_inline uint8_t *fast_fill(struct transport *transport, struct peer *peer,
+	uint8_t *at, const uint8_t *end, uint32_t *left)
 {
 	struct message *first = peer->waiting.head, *last = NULL, *message = first;
 	uint32_t number = peer->tx_message;
-	uint32_t number_end = number + RECORDS_MAX;
 	uint32_t copied_max = transport->copied_max;
 	uint32_t psn = peer->tx_next;
 	uint64_t data = 0;
 
 	do {
+		const uint32_t records = start_records(message);
 		uint64_t bytes = message->memory.length;
 		uint8_t *to;
 
-		if (bytes > copied_max || number == number_end ||
+		if (bytes > copied_max || *left < records ||
 			bytes + RECORD_WHOLE_BYTES + MESSAGE_HEADER_MAX > (uint64_t)(end - at))
 			break;
 		to = start_begin(at, message, number, psn, (uint32_t)bytes, MESSAGE_HEADER_MAX);
 		if (unlikely(!message_copy(message, 0, to, (uint32_t)bytes)))
 			break;
 		number++;
+		*left -= records;
 		message->framed = bytes;
 		at += record_bytes(RECORD_WHOLE, message->header_length, (uint32_t)bytes);
 		data += bytes;
@@ -666,7 +680,7 @@ enum step sender_fast(struct transport *transport, struct peer *peer)
 {
 	struct frame frame = {.type = FRAME_DATA, .flags = FRAME_START | FRAME_ACK_NOW};
 	bool begins = !peer->flight;
-	uint32_t message = peer->tx_message;
+	uint32_t message = peer->tx_message, left = RECORDS_MAX;
 	struct rte_mbuf *mbuf;
 	uint8_t *header, *at;
 
@@ -676,11 +690,13 @@ enum step sender_fast(struct transport *transport, struct peer *peer)
 	if (!mbuf)
 		return STEP_BLOCKED;
 	header = outbox_header(mbuf);
-	at = fast_fill(transport, peer, header + FRAME_HEADER_BYTES, header + transport->capacity);
+	at = fast_fill(
+		transport, peer, header + FRAME_HEADER_BYTES, header + transport->capacity, &left);
 	if (peer->stalled)
 		sender_unstall(peer, peer->tx_message - message);
 	if (unlikely(peer->waiting.head != NULL))
-		return sender_fill(transport, peer, mbuf, at, peer->tx_message - message, begins);
+		return sender_fill(
+			transport, peer, mbuf, at, peer->tx_message - message, left, begins);
 	frame.psn = peer->tx_next++;
 	frame.stream = peer->tx_stream;
 	frame.length = (uint16_t)(at - header);

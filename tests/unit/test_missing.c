@@ -157,6 +157,47 @@ static void message__whose_memory_goes_before_a_frame_is_sent_again_is_voided(vo
 	assert_true(voided > LOSSES / 3);
 }
 
+#define MANY       300 /* messages, more than a frame has records */
+#define LONG_FRAME 40000
+
+/* The first frames are lost, and the memory of their messages goes. */
+static bool frame_lose(struct network *network, unsigned from, unsigned to, const uint8_t *bytes)
+{
+	(void)network;
+	(void)to;
+	(void)bytes;
+	if (from != 0 || frames_left == 0)
+		return true;
+	frames_left--;
+	arena_close();
+	return false;
+}
+
+/* Each record becomes two: they still are no more than a frame may have. */
+static void messages__that_share_a_frame_are_voided(void **state)
+{
+	struct network *network = network_create(2, network_seed(), LONG_FRAME, 2000);
+	const struct node *here = &network->nodes[0], *there = &network->nodes[1];
+
+	(void)state;
+	guard_start();
+	network->nodes[0].port.gathers = false;
+	network_start(network);
+	network_send(network, 0, 1, 8);
+	assert_true(network_run(network, SECOND));
+	arena_open();
+	for (unsigned i = 0; i < MANY; i++)
+		network_send_from(network, 0, 1, arena + 72 * i, 65);
+	pages_left = 0;
+	frames_left = 8; /* until it is made again */
+	network->filter = frame_lose;
+	assert_true(network_run(network, 10 * SECOND));
+	assert_int_equal(here->done, MANY + 1);
+	assert_int_equal(here->missing, there->ended_badly);
+	assert_in_range(here->missing, 100, MANY);
+	network_end(network);
+}
+
 static int arena_map(void **state)
 {
 	(void)state;
@@ -170,6 +211,7 @@ int main(void)
 		cmocka_unit_test(message__whose_memory_is_not_there_is_begun_and_ends_badly),
 		cmocka_unit_test(message__whose_memory_goes_ends_badly_at_both_ends),
 		cmocka_unit_test(message__whose_memory_goes_before_a_frame_is_sent_again_is_voided),
+		cmocka_unit_test(messages__that_share_a_frame_are_voided),
 	};
 
 	return cmocka_run_group_tests(tests, arena_map, NULL);
