@@ -104,6 +104,7 @@ static bool handlers_take(gasnet_handlerentry_t *table, int count)
 			HANDLERS);
 		return false;
 	}
+	memset(handlers, 0, sizeof(handlers)); /* of an attempt that failed */
 	for (int i = 0; i < count; i++) {
 		unsigned index = table[i].index;
 

@@ -590,8 +590,12 @@ static void attach(void)
 #endif
 	count += longs_table(table + count);
 	count += copies_table(table + count);
-	if (gasnet_getenv("RANKS_WORD"))
+	if (gasnet_getenv("RANKS_WORD")) {
+		gasnet_handlerentry_t twice[] = {table[0], table[0]};
+
 		CHECK(gasnet_attach(NULL, 0, SEGMENT + 1, 0) == GASNET_ERR_BAD_ARG);
+		CHECK(gasnet_attach(twice, 2, SEGMENT, 0) == GASNET_ERR_RESOURCE);
+	}
 	copies_refuse();
 	CHECK(gasnet_attach(table, count, SEGMENT, 0) == GASNET_OK);
 	copies_allow();
