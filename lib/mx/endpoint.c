@@ -23,7 +23,6 @@
 #define LOOK           (250 * MILLISECOND) /* of a thread that blocks, after what is due */
 
 struct mx_endpoint endpoints[ENDPOINTS_MAX];
-static struct wheel timers[ENDPOINTS_MAX]; /* theirs */
 /* Opening and closing. */
 static struct cancel_lock opening = CANCEL_LOCK_INITIAL;
 
@@ -224,15 +223,27 @@ static mx_return_t params_read(const mx_param_t *params, uint32_t count, struct 
 	return MX_SUCCESS;
 }
 
+/* Side by side: what is used of both at first is one page. */
+struct tables {
+	struct wheel timers;
+	struct session sessions[SESSIONS_MAX];
+};
+
 static bool tables_make(struct mx_endpoint *endpoint, const struct wish *wish)
 {
 	uint64_t secret[2] = {0};
 
-	if (!endpoint->sessions)
-		endpoint->sessions = pages_map(SESSIONS_MAX * sizeof(*endpoint->sessions));
+	if (!endpoint->sessions) {
+		struct tables *tables = pages_map(sizeof(*tables));
+
+		if (!tables)
+			return false;
+		endpoint->timers = &tables->timers;
+		endpoint->sessions = tables->sessions;
+	}
 	/* Peers choose bits that are searched for. */
 	(void)!getrandom(secret, sizeof(secret), GRND_NONBLOCK);
-	if (!endpoint->sessions || !kept_table_init(&endpoint->requests, 0, secret))
+	if (!kept_table_init(&endpoint->requests, 0, secret))
 		return false;
 	list_init(&endpoint->ended);
 	kept_list_init(&endpoint->searched);
@@ -306,7 +317,6 @@ static mx_return_t endpoint_open(struct mx_endpoint *endpoint, bool tries, const
 	enum answer answer = ANSWER_NO_MEMORY;
 
 	endpoint->messages = NULL;
-	endpoint->timers = &timers[endpoint->slot - 1];
 	if (!tables_make(endpoint, wish))
 		goto no_tables;
 	answer = interface_make(endpoint, tries);

@@ -70,7 +70,7 @@ static bool answer_allowed(struct transport *transport, uint32_t length)
 void echo_asked(struct transport *transport, const struct frame_header *frame, const uint8_t *from)
 {
 	struct echoes *echoes = &transport->echoes;
-	struct pong *pong = &echoes->pongs[echoes->pong_count];
+	struct pong *pong = &transport->pongs[echoes->pong_count];
 	uint32_t length = RTE_MIN(frame->ack, echo_capacity(transport));
 
 	COUNT(transport, pings_received);
@@ -103,7 +103,7 @@ static void pongs_send(struct transport *transport)
 	struct echoes *echoes = &transport->echoes;
 
 	for (unsigned i = 0; i < echoes->pong_count; i++) {
-		struct pong *pong = &echoes->pongs[i];
+		struct pong *pong = &transport->pongs[i];
 
 		pong->frame.delay =
 			(uint32_t)RTE_MIN(transport->now - pong->arrival, (uint64_t)UINT32_MAX);

@@ -94,7 +94,6 @@ struct echoes {
 	struct link pings;     /* own questions */
 	uint32_t number;       /* of the last one */
 	uint64_t answers_paid; /* until when the answers given have used up their share */
-	struct pong pongs[PONGS_MAX];
 };
 
 struct names {
@@ -172,8 +171,7 @@ struct transport {
 	struct link acks[ACK_LISTS];
 	uint32_t acks_owed; /* peers in them */
 	uint32_t pending_ack_count;
-	uint64_t ack_next; /* with acks_owed: no acknowledgement is due before */
-	struct pending_ack pending_acks[PENDING_ACKS_MAX];
+	uint64_t ack_next;       /* with acks_owed: no acknowledgement is due before */
 	struct messages refused; /* messages that could not even be queued */
 
 	unsigned burst_count;
@@ -195,8 +193,10 @@ struct transport {
 	bool alone_told;        /* that the port leads to nobody else */
 
 	struct owner owner;
-	/* last: what is mostly memory that an idle transport does not touch */
 	struct wheel wheel;
+	/* what an idle transport does not touch: the rest is one page */
+	struct pending_ack pending_acks[PENDING_ACKS_MAX];
+	struct pong pongs[PONGS_MAX];
 	struct rte_mbuf *burst[BURST_FRAMES];
 	struct rte_mbuf *outbox[OUTBOX_FRAMES];
 	struct rte_mbuf *loop[LOOP_FRAMES];

@@ -11,7 +11,7 @@
 
 #include <string.h>
 
-#define LEVEL_BITS 8
+#define LEVEL_BITS 4
 #define LEVEL_MASK (WHEEL_SLOTS - 1u)
 #define SPAN_TICKS (UINT64_C(1) << (WHEEL_LEVELS * LEVEL_BITS))
 
@@ -24,28 +24,18 @@ void wheel_init(struct wheel *wheel, uint64_t now)
 	memset(wheel->used, 0, sizeof(wheel->used));
 }
 
-/* The first tick at which something must be done for this level: a slot further on in this round,
- * or, when there are only slots before, the start of the next round. */
+/* The tick at which the first slot with timers of this level has its turn: it is one of the next
+ * WHEEL_SLOTS. */
 static uint64_t level_next(const struct wheel *wheel, unsigned level)
 {
-	const uint64_t *used = wheel->used[level];
-	unsigned shift = level * LEVEL_BITS;
-	uint64_t round = wheel->current >> shift;
-	unsigned from = (unsigned)(round & LEVEL_MASK) + 1;
+	const unsigned shift = level * LEVEL_BITS;
+	const uint64_t first = (wheel->current >> shift) + 1;
+	const uint32_t used =
+		wheel->used[level] * (1u << WHEEL_SLOTS | 1u); /* two rounds of them */
 
-	for (unsigned i = from / 64; i < WHEEL_SLOTS / 64; i++) {
-		uint64_t word = used[i];
-
-		if (i == from / 64)
-			word &= UINT64_MAX << (from % 64);
-		if (word != 0)
-			return ((round & ~(uint64_t)LEVEL_MASK) + i * 64 +
-				       (unsigned)__builtin_ctzll(word))
-			       << shift;
-	}
-	if ((used[0] | used[1] | used[2] | used[3]) != 0)
-		return ((round | LEVEL_MASK) + 1) << shift;
-	return UINT64_MAX;
+	if (used == 0)
+		return UINT64_MAX;
+	return (first + (unsigned)__builtin_ctz(used >> (first & LEVEL_MASK))) << shift;
 }
 
 static uint64_t slots_next(const struct wheel *wheel)
@@ -65,20 +55,15 @@ static uint64_t slots_next(const struct wheel *wheel)
 static void wheel_place(struct wheel *wheel, struct timer *timer)
 {
 	uint64_t tick = timer->tick;
-	unsigned level = 0;
-	unsigned slot;
-	uint64_t *used, bit;
+	unsigned level, slot;
 
 	if (tick - wheel->current >= SPAN_TICKS)
 		tick = wheel->current + SPAN_TICKS - 1;
-	while (level + 1 < WHEEL_LEVELS && (tick - wheel->current) >> ((level + 1) * LEVEL_BITS))
-		level++;
+	level = (63 - (unsigned)__builtin_clzll(tick - wheel->current)) / LEVEL_BITS;
 	slot = (unsigned)(tick >> (level * LEVEL_BITS)) & LEVEL_MASK;
-	used = &wheel->used[level][slot / 64];
-	bit = UINT64_C(1) << (slot % 64);
-	if ((*used & bit) == 0)
+	if ((wheel->used[level] & 1u << slot) == 0)
 		list_init(&wheel->slots[level][slot]);
-	*used |= bit;
+	wheel->used[level] |= (uint16_t)(1u << slot);
 	list_append(&wheel->slots[level][slot], &timer->link);
 }
 
@@ -123,13 +108,12 @@ static void list_move(struct link *from, struct link *to)
 /* Empties a slot: its timers are due, or move down. */
 static void wheel_spill(struct wheel *wheel, unsigned level, unsigned slot)
 {
-	uint64_t *used = &wheel->used[level][slot / 64];
-	const uint64_t bit = UINT64_C(1) << (slot % 64);
+	const unsigned bit = 1u << slot;
 	struct link all;
 
-	if ((*used & bit) == 0)
+	if ((wheel->used[level] & bit) == 0)
 		return;
-	*used &= ~bit;
+	wheel->used[level] &= (uint16_t)~bit;
 	list_init(&all);
 	list_move(&wheel->slots[level][slot], &all);
 	list_each (struct timer, timer, &all, link) {

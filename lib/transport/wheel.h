@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* wheel.h - timers of one poll core: four levels of 256 slots, a tick of 1.024 us, up to an hour.
+/* wheel.h - timers of one poll core: eight levels of 16 slots, a tick of 1.024 us, up to an hour.
+ * Levels are small, so a wheel takes 2.1 KB of memory however its timers move.
  *
  * I1. A timer never runs before its time, and runs in the first run at or after the tick that
  *     follows it, or in the next one if that run ends early.
@@ -17,8 +18,8 @@
 #include <base/list.h>
 
 #define WHEEL_TICK_SHIFT 10
-#define WHEEL_LEVELS     4
-#define WHEEL_SLOTS      256
+#define WHEEL_LEVELS     8
+#define WHEEL_SLOTS      16
 
 struct timer {
 	struct link link;
@@ -29,9 +30,9 @@ struct wheel {
 	uint64_t current; /* every timer of a tick up to this one is in due or has run */
 	/* no slot needs a look before this tick; with timers in due: a tick that is past */
 	uint64_t next;
-	struct link due;     /* for the next wheel_advance() */
-	struct link running; /* for wheel_take() */
-	uint64_t used[WHEEL_LEVELS][WHEEL_SLOTS / 64];
+	struct link due;             /* for the next wheel_advance() */
+	struct link running;         /* for wheel_take() */
+	uint16_t used[WHEEL_LEVELS]; /* a bit for each slot */
 	struct link slots[WHEEL_LEVELS][WHEEL_SLOTS];
 };
 
