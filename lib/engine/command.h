@@ -35,7 +35,7 @@ enum command_kind {
 	/* These three to a space of two-sided messages (letters.h, unexpected.h). */
 	COMMAND_RECEIVE, /* posted */
 	COMMAND_LETTER,  /* posted; its data follow from the second line on */
-	COMMAND_JOINED,  /* posted; space_options.selves has the name that the rank `index` gave */
+	COMMAND_JOINED,  /* posted; the credit of the rank `index` has the name that it gave */
 	/* posted; 2 to 4 lines: a COMMAND_RMA, COUNTER_SET, COUNTER_ADD, WITHDRAW or ASK of
 	 * `lines` lines begins at the second one, and is carried out when the sum of the counter of
 	 * this index and generation has reached `other`. One that has an answer gives none */

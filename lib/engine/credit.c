@@ -44,7 +44,7 @@ static void word_send(struct space *space, uint32_t rank, unsigned kind, uint64_
 		.space = space->number,
 		.uid = space->uid,
 		.portal = FETCH_PORTAL,
-		.cookie = atomic_load_explicit(&space->selves[rank], memory_order_relaxed),
+		.cookie = self_at(space, rank),
 		.match_bits = BITS_TOLD,
 		.value = word_make(kind, number),
 	};

@@ -57,11 +57,17 @@ static inline struct credit *credit_of(const struct space *space, uint32_t rank)
 	return (struct credit *)(void *)((char *)space->credits + rank * space->credit_step);
 }
 
+/* The cookie of what is sent to a rank, RANK_NONE: it is not known. */
+static inline uint32_t self_at(const struct space *space, uint32_t rank)
+{
+	return atomic_load_explicit(&credit_of(space, rank)->self, memory_order_relaxed);
+}
+
 /* May something be sent to a rank? */
 static inline bool rank_is_known(const struct space *space, uint32_t rank)
 {
-	return space->selves && rank < space->map_count && space->map[rank].pid != UINT32_MAX &&
-	       atomic_load_explicit(&space->selves[rank], memory_order_relaxed) != RANK_NONE;
+	return space->credits && rank < space->map_count && space->map[rank].pid != UINT32_MAX &&
+	       self_at(space, rank) != RANK_NONE;
 }
 
 /* --- receiver */

@@ -339,7 +339,7 @@ void engine_destroy(struct engine *engine)
 	for (unsigned i = 0; i < SPACES; i++)
 		if (engine->opened[i]) {
 			triggered_close(engine->opened[i]);
-			engine->opened[i]->selves = NULL; /* nothing more is fetched */
+			engine->opened[i]->credits = NULL; /* nothing more is fetched */
 		}
 	transport_close(engine->transport);
 	outgoing_abandon(engine);

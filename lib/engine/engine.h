@@ -61,14 +61,10 @@ struct space_options {
 	uint32_t ranks, kept_share;
 	_Atomic uint32_t *shares;
 	/* two_sided, with shares: the count of what is sent to rank 0 (credit.h). That of each
-	 * further rank lies credit_step bytes behind the one before. NULL: nothing is counted, and
-	 * answers alone tell of shares. */
+	 * further rank lies credit_step bytes behind the one before. NULL: nothing is counted,
+	 * answers alone tell of shares, and nothing is fetched for messages that are kept. */
 	struct credit *credits;
 	size_t credit_step;
-	/* two_sided: what this process's messages to each rank bring as their cookie, or RANK_NONE.
-	 * The poll core fetches by it what it has memory for (unexpected.h, U7). NULL: it does
-	 * not. */
-	const _Atomic uint32_t *selves;
 	/* SPACE_TIERS with ranks, not two_sided: what messages of strangers bring as their cookie;
 	 * others are for an earlier life of this process, and it is not there. 0: any. */
 	uint32_t life;

@@ -422,6 +422,9 @@ struct credit {
 	 * rank wants this program to have, 0: any */
 	uint64_t placed, credited, wanted;
 	uint32_t takes; /* the poll core's: so often has the rank asked for some of the share */
+	/* the program's: its name at the rank, which its messages bring as their cookie, or
+	 * RANK_NONE; the poll core fetches by it what it has memory for (unexpected.h, U7) */
+	_Atomic uint32_t self;
 	_Atomic uint64_t taken; /* the program's: messages of the rank's, ever; as it tells */
 };
 

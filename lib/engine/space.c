@@ -116,7 +116,6 @@ bool engine_space_open(struct engine *engine, uint32_t number, const struct spac
 	space->share_of = options->shares;
 	space->credits = options->credits;
 	space->credit_step = options->credit_step;
-	space->selves = options->selves;
 	space->life = options->life;
 	if (!lists_create(space)) {
 		space_free(space);
@@ -146,7 +145,6 @@ bool engine_space_close(struct engine *engine, uint32_t number)
 	engine_catch_up(engine);
 	engine->spaces[number] = NULL;
 	space->closing = true;
-	space->selves = NULL;
 	space->credits = NULL;
 	triggered_close(space);
 	gets_abandon(engine, space);

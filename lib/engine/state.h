@@ -169,31 +169,30 @@ struct space {
 	struct tier_portal *portals;
 	struct strangers *strangers;
 	struct kept_table kept;
-	struct kept_list *kept_lists;   /* one per Portal */
-	struct header *headers;         /* unexpected.c, by kept message */
-	struct event_data *copies;      /* U6: by kept message */
-	struct link lent;               /* U6: headers, in the order of their events */
-	uint32_t kept_share;            /* U4: of each rank at first; 0: there is none */
-	uint32_t ranks;                 /* of which messages may be kept, then */
-	uint32_t *kept_of;              /* messages, by rank, then */
-	_Atomic uint32_t *share_of;     /* by rank, then: share_now() less kept_share */
-	struct sharer *sharers;         /* by rank, then */
-	struct link silent, wanting;    /* of them; silent longest first */
-	struct link owing;              /* of them */
-	uint32_t heard;                 /* the last of them that was */
-	uint32_t grown;                 /* ranks with more than kept_share */
-	struct credit *credits;         /* of rank 0; NULL: the front end counts none (engine.h) */
-	size_t credit_step;             /* bytes to the next rank's */
-	const _Atomic uint32_t *selves; /* engine.h */
-	struct source *sources;         /* U7: by rank and Portal */
-	uint32_t spare;                 /* headers that are in no share */
-	uint32_t *arriving_of;          /* messages under way, by rank, then */
-	bool ranked;                    /* processes have ranks, which are indices in the map */
-	bool two_sided;                 /* of two-sided messages (engine.h) */
-	struct posted *posted;          /* letters.c: receives by their slots, */
-	uint32_t posted_free;           /* of which this is free, MATCH_NONE: none, */
-	uint32_t posted_made;           /* and so many were ever used */
-	const struct process *map;      /* the front end's; NULL: it is not set */
+	struct kept_list *kept_lists; /* one per Portal */
+	struct header *headers;       /* unexpected.c, by kept message */
+	struct event_data *copies;    /* U6: by kept message */
+	struct link lent;             /* U6: headers, in the order of their events */
+	uint32_t kept_share;          /* U4: of each rank at first; 0: there is none */
+	uint32_t ranks;               /* of which messages may be kept, then */
+	uint32_t *kept_of;            /* messages, by rank, then */
+	_Atomic uint32_t *share_of;   /* by rank, then: share_now() less kept_share */
+	struct sharer *sharers;       /* by rank, then */
+	struct link silent, wanting;  /* of them; silent longest first */
+	struct link owing;            /* of them */
+	uint32_t heard;               /* the last of them that was */
+	uint32_t grown;               /* ranks with more than kept_share */
+	struct credit *credits;       /* of rank 0; NULL: the front end counts none (engine.h) */
+	size_t credit_step;           /* bytes to the next rank's */
+	struct source *sources;       /* U7: by rank and Portal */
+	uint32_t spare;               /* headers that are in no share */
+	uint32_t *arriving_of;        /* messages under way, by rank, then */
+	bool ranked;                  /* processes have ranks, which are indices in the map */
+	bool two_sided;               /* of two-sided messages (engine.h) */
+	struct posted *posted;        /* letters.c: receives by their slots, */
+	uint32_t posted_free;         /* of which this is free, MATCH_NONE: none, */
+	uint32_t posted_made;         /* and so many were ever used */
+	const struct process *map;    /* the front end's; NULL: it is not set */
 	uint32_t map_count;
 	const uint32_t *names; /* of the processes of the map; NULL: a cookie is a rank */
 	uint32_t life;         /* engine.h; 0: strangers' cookies mean nothing */

@@ -188,7 +188,7 @@ uint32_t header_keep(struct space *space, struct region *region, enum tier_event
 	header->verdict = (uint8_t)verdict;
 	header->copied = false;
 	attachment_of(space, region)->headers++;
-	if (space->selves && !arriving && account->moved < account->requested &&
+	if (space->credits && !arriving && account->moved < account->requested &&
 		value_is_copy(account->value)) {
 		struct source *source = source_of(space, account->portal, account->nid);
 
@@ -599,7 +599,7 @@ static void header_fetch(struct space *space, struct header *header, struct regi
 		.local = placement.offset,
 		.length = placement.length,
 		.value = header->account.value,
-		.cookie = atomic_load_explicit(&space->selves[rank], memory_order_relaxed),
+		.cookie = self_at(space, rank),
 		.rank = rank,
 		.kept = (uint32_t)(header - space->headers),
 	};
@@ -643,7 +643,10 @@ void unexpected_fetch(struct space *space, uint32_t portal)
 
 void unexpected_joined(struct space *space, uint32_t rank)
 {
-	for (uint32_t i = 0; rank < space->ranks && i < space->segment->limits.portals; i++) {
+	/* Mostly nothing was kept of it yet: then the tables of its sources stay untouched. */
+	if (rank >= space->ranks || (space->kept_share != 0 && space->kept_of[rank] == 0))
+		return;
+	for (uint32_t i = 0; i < space->segment->limits.portals; i++) {
 		source_settle(space, i, rank);
 		unexpected_fetch(space, i);
 	}

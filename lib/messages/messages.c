@@ -807,7 +807,6 @@ static enum answer space_open(struct messages *messages)
 			.shares = messages->shares,
 			.credits = &messages->peers[0].credit,
 			.credit_step = sizeof(messages->peers[0]),
-			.selves = messages->selves,
 			.kept_share = (uint32_t)messages->share}};
 	const struct segment_limits limits = {
 		.entries = ENTRIES,
@@ -854,8 +853,7 @@ static size_t messages_bytes(uint32_t count)
 {
 	const struct messages *messages;
 
-	return sizeof(*messages) + count * (sizeof(messages->peers[0]) + sizeof(*messages->shares) +
-						   sizeof(*messages->selves));
+	return sizeof(*messages) + count * (sizeof(messages->peers[0]) + sizeof(*messages->shares));
 }
 
 enum answer messages_open(const struct messages_options *options, struct messages **opened)
@@ -868,7 +866,6 @@ enum answer messages_open(const struct messages_options *options, struct message
 		return ANSWER_NO_MEMORY;
 	messages->options = *options;
 	messages->shares = (_Atomic uint32_t *)(void *)(messages->peers + options->count);
-	messages->selves = messages->shares + options->count;
 	if (messages->options.classes == 0)
 		messages->options.classes = 1;
 	if (!options->late)

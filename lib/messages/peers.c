@@ -74,12 +74,11 @@ void peer_reset(struct messages *messages, uint32_t index, uint32_t uses)
 		.alive = {.kind = ITEM_TELL, .peer = index},
 		.self = messages->options.self,
 		.joined = messages->options.peers != NULL,
-		.uses = uses};
+		.uses = uses,
+		.credit.self = messages->options.peers ? messages->options.self : RANK_NONE};
 	credit_set(&peer->credit, (uint32_t)messages->share);
 	list_init(&peer->waiting);
 	list_init(&peer->begun);
-	atomic_store_explicit(&messages->selves[index], peer->joined ? peer->self : RANK_NONE,
-		memory_order_relaxed);
 }
 
 bool messages_admit(struct messages *messages, struct process process, uint32_t *peer)
@@ -135,13 +134,14 @@ void messages_join(struct messages *messages, uint32_t index, uint32_t self)
 
 	peer->self = self;
 	peer->joined = true;
-	atomic_store_explicit(&messages->selves[index], self, memory_order_relaxed);
+	atomic_store_explicit(&peer->credit.self, self, memory_order_relaxed);
 	if (!messages_visit(messages))
 		return;
 	command.object.index = index;
 	submission_post(&messages->visit.interface->submission, &command);
 	/* The peer may have sent a whole share before. */
-	if (credit_is_due(messages, peer) && !peer->tell.busy)
+	if (atomic_load_explicit(&peer->credit.taken, memory_order_relaxed) != 0 &&
+		credit_is_due(messages, peer) && !peer->tell.busy)
 		credit_post(messages, peer);
 	visit_leave(&messages->visit);
 }

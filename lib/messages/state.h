@@ -187,8 +187,6 @@ struct messages {
 	uint32_t linked[CLASSES]; /* blocks */
 	uint8_t told;             /* ITEM_TOLD */
 	uint8_t greeted;          /* ITEM_GREETED */
-	/* by peer: `self`, for the poll core; RANK_NONE: it is not known */
-	_Atomic uint32_t *selves;
 	/* by peer: of headers, here, beyond the least; the poll core writes them (M5) */
 	_Atomic uint32_t *shares;
 	struct process *map;   /* of peers that come, then their names; the poll core reads both */

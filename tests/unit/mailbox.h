@@ -22,7 +22,7 @@ struct mailbox {
 	struct fake_target *target;
 	struct rig *space;
 	uint64_t queue;
-	_Atomic uint32_t selves[RIG_RANKS];
+	struct credit credits[RIG_RANKS];
 };
 
 static const struct process map[] = {RIG_SELF, RIG_PEER};
@@ -37,9 +37,9 @@ static inline int mailbox_setup(void **state)
 	assert_int_equal(fake_target_setup(&target), 0);
 	mailbox->target = target;
 	for (uint32_t i = 0; i < RIG_RANKS; i++)
-		mailbox->selves[i] = 70 + i;
+		mailbox->credits[i].self = 70 + i;
 	mailbox->space =
-		rig_letters(mailbox->target->rig, SHARE, 0, mailbox->selves, NULL, &mailbox->queue);
+		rig_letters(mailbox->target->rig, SHARE, 0, mailbox->credits, &mailbox->queue);
 	set.object.index = RIG_RANKS;
 	set.object.other = (uintptr_t)map;
 	assert_int_equal(rig_ask(mailbox->space, &set), ANSWER_OK);

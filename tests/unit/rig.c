@@ -577,21 +577,20 @@ struct rig *rig_tiers(struct rig *rig, bool ranked, uint64_t *queue)
 	return space_make(rig, options, RIG_UNEXPECTED, queue);
 }
 
-struct rig *rig_letters(struct rig *rig, uint32_t share, uint32_t more,
-	const _Atomic uint32_t *selves, struct credit *credits, uint64_t *queue)
+struct rig *rig_letters(
+	struct rig *rig, uint32_t share, uint32_t more, struct credit *credits, uint64_t *queue)
 {
-	return rig_crowd(rig, RIG_RANKS, rig_shares, share, more, selves, credits, queue);
+	return rig_crowd(rig, RIG_RANKS, rig_shares, share, more, credits, queue);
 }
 
 struct rig *rig_crowd(struct rig *rig, uint32_t ranks, _Atomic uint32_t *shares, uint32_t share,
-	uint32_t more, const _Atomic uint32_t *selves, struct credit *credits, uint64_t *queue)
+	uint32_t more, struct credit *credits, uint64_t *queue)
 {
 	const struct space_options options = {.ranked = true,
 		.ranks = ranks,
 		.shares = shares,
 		.kept_share = share,
 		.two_sided = true,
-		.selves = selves,
 		.credits = credits,
 		.credit_step = sizeof(*credits)};
 

@@ -52,11 +52,11 @@ void rig_space_free(struct rig *space);
  * the queue *queue of 16 events, which is made. */
 struct rig *rig_tiers(struct rig *rig, bool ranked, uint64_t *queue);
 /* The one with ranks, for two-sided messages; share: headers of each rank; and so many more. */
-struct rig *rig_letters(struct rig *rig, uint32_t share, uint32_t more,
-	const _Atomic uint32_t *selves, struct credit *credits, uint64_t *queue);
+struct rig *rig_letters(
+	struct rig *rig, uint32_t share, uint32_t more, struct credit *credits, uint64_t *queue);
 /* The same with so many ranks, of which `shares` are the headers. */
 struct rig *rig_crowd(struct rig *rig, uint32_t ranks, _Atomic uint32_t *shares, uint32_t share,
-	uint32_t more, const _Atomic uint32_t *selves, struct credit *credits, uint64_t *queue);
+	uint32_t more, struct credit *credits, uint64_t *queue);
 /* Sends a command with a reply slot; the answer. */
 enum answer rig_ask(struct rig *rig, struct command *command);
 uint64_t rig_event_counter(struct rig *rig); /* a handle */

@@ -28,7 +28,6 @@ struct ends {
 	struct fake_target *target;
 	struct rig *rig;
 	struct space *space;
-	_Atomic uint32_t selves[RIG_RANKS];
 	struct credit credits[RIG_RANKS];
 };
 
@@ -45,11 +44,10 @@ static int ends_setup(void **state)
 	assert_int_equal(fake_target_setup(&target), 0);
 	ends->target = target;
 	for (uint32_t i = 0; i < RIG_RANKS; i++) {
-		ends->selves[i] = i;
+		ends->credits[i].self = i;
 		credit_set(&ends->credits[i], LEAST);
 	}
-	ends->rig =
-		rig_letters(ends->target->rig, LEAST, SPARE, ends->selves, ends->credits, &queue);
+	ends->rig = rig_letters(ends->target->rig, LEAST, SPARE, ends->credits, &queue);
 	ends->space = ends->target->rig->engine->spaces[ends->rig->space];
 	set.object.index = RIG_RANKS;
 	set.object.other = (uintptr_t)map;
@@ -790,7 +788,7 @@ static void senders__that_nobody_receives_from_take_no_more_than_was_granted(voi
 {
 	enum { SENDERS = 10000, FIRST = 6, MORE = 20000 };
 	static struct process crowd[SENDERS];
-	static _Atomic uint32_t selves[SENDERS], shares[SENDERS];
+	static _Atomic uint32_t shares[SENDERS];
 	static struct credit credits[SENDERS];
 	const uint64_t granted = (uint64_t)(SENDERS * FIRST + MORE) * KEPT_BYTES;
 	struct fake_target *target;
@@ -806,10 +804,10 @@ static void senders__that_nobody_receives_from_take_no_more_than_was_granted(voi
 	target = made;
 	for (uint32_t i = 0; i < SENDERS; i++) {
 		crowd[i] = (struct process){.nid = 1000 + i, .pid = 1};
-		selves[i] = i;
+		credits[i].self = i;
 		credit_set(&credits[i], FIRST);
 	}
-	rig = rig_crowd(target->rig, SENDERS, shares, FIRST, MORE, selves, credits, &queue);
+	rig = rig_crowd(target->rig, SENDERS, shares, FIRST, MORE, credits, &queue);
 	space = target->rig->engine->spaces[rig->space];
 	set.object.index = SENDERS;
 	set.object.other = (uintptr_t)crowd;

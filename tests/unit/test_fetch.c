@@ -124,7 +124,7 @@ static struct fake_sent *expect_fetch(const struct mailbox *mailbox, uint32_t ra
 	assert_non_null(sent);
 	assert_int_equal(sent->to.nid, map[rank].nid);
 	assert_int_equal(sent->header.kind, MESSAGE_LOAD);
-	assert_int_equal(sent->header.cookie, mailbox->selves[rank]);
+	assert_int_equal(sent->header.cookie, mailbox->credits[rank].self);
 	assert_int_equal(sent->header.match_bits, NAME_CHUNK);
 	assert_int_equal(sent->header.offset, offset);
 	assert_int_equal(sent->header.requested, 8);
@@ -348,12 +348,12 @@ static void fetch__waits_until_the_rank_has_told_its_name_for_this_process(void 
 	struct command joined = {.kind = COMMAND_JOINED};
 	char memory[2 * 8];
 
-	mailbox->selves[1] = RANK_NONE;
+	mailbox->credits[1].self = RANK_NONE;
 	memory_end(mailbox);
 	arrive_from(mailbox, 1, 3);
 	memory_come(mailbox, memory, 2);
 	assert_null(fake_next());
-	mailbox->selves[1] = 77;
+	mailbox->credits[1].self = 77;
 	joined.object.index = 1;
 	rig_post(mailbox->space, &joined);
 	engine_poll(mailbox->target->rig->engine);

@@ -142,7 +142,7 @@ static void a_message_of_a_peer_that_has_not_joined_is_received(void **state)
 		ends_open_as(true, 4 << 20, 1 << 10, EAGER);
 		ends[1]->peers[0].joined = false;
 		ends[1]->peers[0].self = RANK_NONE;
-		atomic_store(&ends[1]->selves[0], RANK_NONE);
+		atomic_store(&ends[1]->peers[0].credit.self, RANK_NONE);
 		memset(got, 0, sizeof(got));
 		post_send(&out, 0, 1, sent, length, i % 2);
 		while (!ends[1]->peers[0].carried) {
@@ -178,7 +178,7 @@ static void a_receive_is_given_up_when_its_sender_has_joined(void **state)
 	ends_open_as(true, 4 << 20, 1 << 10, EAGER);
 	ends[1]->peers[0].joined = false;
 	ends[1]->peers[0].self = RANK_NONE;
-	atomic_store(&ends[1]->selves[0], RANK_NONE);
+	atomic_store(&ends[1]->peers[0].credit.self, RANK_NONE);
 	post_send(&out, 0, 1, sent, LONG, false);
 	settle(nothing_flies, ends[0]);
 	post_receive(&in, 1, 1, 0, got, sizeof(got));
