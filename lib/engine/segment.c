@@ -23,50 +23,48 @@ static size_t layout_take(size_t *end, size_t size)
 	return start;
 }
 
-static size_t page_end(size_t size)
+/* Where what is used downwards and what is used upwards meet: the first objects of both lie on one
+ * page, so many quarters of it for those that grow downwards. */
+static size_t layout_meet(size_t *end, size_t down, unsigned quarters)
 {
-	return (size + 4095) & ~(size_t)4095;
+	*end = ((*end + down + 4095) & ~(size_t)4095) + quarters * 1024;
+	return *end;
 }
 
-/* Where two tables meet that are used from index 0 on, one downwards and one upwards: the first
- * objects of both lie on one page, a third of it for the table that grows downwards. */
-static size_t layout_meet(size_t *end, size_t down, size_t up)
-{
-	size_t meet = page_end(*end + down) + 4096 / 3 / CACHE_LINE * CACHE_LINE;
-
-	*end = meet + up;
-	return meet;
-}
-
-/* Sets the offsets and the size of a segment of these limits. */
+/* Sets the offsets and the size of a segment of these limits. What an idle interface uses lies on
+ * few pages: three of a further space with two-sided messages, one of the first space beside it. */
 static void layout_make(const struct segment_limits *limits, struct segment *segment)
 {
-	uint32_t replies = limits->further ? 0 : REPLY_SLOTS;
-	size_t end = sizeof(struct segment) + sizeof(struct statistics);
+	const uint32_t replies = limits->further ? 0 : REPLY_SLOTS;
+	size_t end = 0, attachments, matches, lead;
 
-	/* What a space with two-sided messages has little of comes first, and its first objects lie
-	 * on few pages. */
-	segment->portals = layout_take(&end, limits->portals * sizeof(struct portal));
-	segment->access = layout_take(&end, limits->access * sizeof(struct access_entry));
-	segment->queues = layout_take(&end, limits->queues * sizeof(struct queue));
-	segment->counters_at = layout_take(&end, limits->counters * sizeof(struct event_counter));
-	segment->free_queues = layout_take(&end, freelist_size(limits->queues));
-	segment->free_counters = layout_take(&end, freelist_size(limits->counters));
-	segment->free_replies = layout_take(&end, freelist_size(replies));
+	attachments = layout_meet(
+		&end, (limits->attached == 0 ? 0 : limits->regions) * sizeof(struct attachment), 2);
+	/* those of receives come behind those of entries */
+	matches = layout_take(
+		&end, ((size_t)limits->entries + limits->receives) * sizeof(struct match_entry));
+	lead = layout_meet(
+		&end, limits->entries * sizeof(struct entry) + replies * sizeof(struct reply), 1);
+	segment->lead = lead;
+	segment->attachments = attachments - lead;
+	segment->matches = matches - lead;
+	segment->replies = 0;
+	segment->entries = segment->replies - replies * sizeof(struct reply);
+	end += sizeof(struct segment) + sizeof(struct statistics);
+	segment->portals = layout_take(&end, limits->portals * sizeof(struct portal)) - lead;
+	segment->access = layout_take(&end, limits->access * sizeof(struct access_entry)) - lead;
+	segment->queues = layout_take(&end, limits->queues * sizeof(struct queue)) - lead;
+	segment->counters_at =
+		layout_take(&end, limits->counters * sizeof(struct event_counter)) - lead;
+	segment->free_queues = layout_take(&end, freelist_size(limits->queues)) - lead;
+	segment->free_counters = layout_take(&end, freelist_size(limits->counters)) - lead;
+	segment->free_replies = layout_take(&end, freelist_size(replies)) - lead;
 	segment->free_regions =
-		layout_take(&end, freelist_size(limits->regions - limits->attached));
-	segment->free_entries = layout_take(&end, freelist_size(limits->entries));
-	segment->replies = layout_take(&end, replies * sizeof(struct reply));
-	segment->commands = layout_take(&end, limits->further ? 0 : ring_size(COMMAND_RING));
-	segment->attachments = segment->regions = layout_meet(&end,
-		(limits->attached == 0 ? 0 : limits->regions) * sizeof(struct attachment),
-		limits->regions * sizeof(struct region));
-	/* those of receives come behind */
-	segment->entries = segment->matches =
-		layout_meet(&end, limits->entries * sizeof(struct entry),
-			((size_t)limits->entries + limits->receives) * sizeof(struct match_entry));
-	end = page_end(end);
-	segment->events = layout_take(&end, limits->event_bytes);
+		layout_take(&end, freelist_size(limits->regions - limits->attached)) - lead;
+	segment->free_entries = layout_take(&end, freelist_size(limits->entries)) - lead;
+	segment->commands = layout_take(&end, limits->further ? 0 : ring_size(COMMAND_RING)) - lead;
+	segment->regions = layout_meet(&end, limits->regions * sizeof(struct region), 3) - lead;
+	segment->events = layout_take(&end, limits->event_bytes) - lead;
 	segment->size = end;
 }
 
@@ -75,14 +73,16 @@ size_t segment_size(const struct segment_limits *limits, size_t *fixed)
 	struct segment layout;
 
 	layout_make(limits, &layout);
-	*fixed = layout.events;
+	*fixed = layout.lead + layout.events;
 	return layout.size;
 }
 
-void segment_init(void *memory, const struct segment_limits *limits, uint32_t generation)
+struct segment *segment_init(void *memory, const struct segment_limits *limits, uint32_t generation)
 {
-	struct segment *segment = memory;
+	struct segment *segment, layout;
 
+	layout_make(limits, &layout);
+	segment = (struct segment *)(void *)((char *)memory + layout.lead);
 	layout_make(limits, segment);
 	segment->limits = *limits;
 	atomic_store_explicit(&segment->generation, generation, memory_order_relaxed);
@@ -92,10 +92,11 @@ void segment_init(void *memory, const struct segment_limits *limits, uint32_t ge
 		segment_at(segment, segment->free_regions), limits->regions - limits->attached);
 	freelist_init(segment_at(segment, segment->free_queues), limits->queues);
 	freelist_init(segment_at(segment, segment->free_counters), limits->counters);
-	if (limits->further)
-		return;
-	freelist_init(segment_at(segment, segment->free_replies), REPLY_SLOTS);
-	ring_init(segment_ring(segment), COMMAND_RING);
+	if (!limits->further) {
+		freelist_init(segment_at(segment, segment->free_replies), REPLY_SLOTS);
+		ring_init(segment_ring(segment), COMMAND_RING);
+	}
+	return segment;
 }
 
 struct transport_counters *segment_transport(const struct segment *segment)

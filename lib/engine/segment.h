@@ -2,15 +2,17 @@
 /* segment.h - the memory that application threads and the poll core share: one mapping per
  * interface.
  *
+ *     attachments, matches
+ *     entries, replies   where a waiting call finds the poll core's word
  *     struct segment     offsets, limits, the doorbell, counters
  *     portals, access, queues, counters
  *     free lists         of indices: entries, regions, queues, counters, replies
- *     replies            where a waiting call finds the poll core's word
  *     commands           ring of struct command, application to poll core
- *     attachments, regions, entries, matches
- *                        tables of objects; attachments and entries grow downwards from the
- *                        beginning of the table behind them
+ *     regions
  *     events             memory for the events of all queues, allocated by the application side
+ *
+ * Attachments, entries, replies and regions grow downwards, from the beginning of what is behind
+ * them.
  *
  * I1. Objects name each other by index. Pointers are only what a region says of the program's
  *     memory (struct region: start, vector, logs) and of its queue.
@@ -523,10 +525,12 @@ struct doorbell {
 };
 
 struct segment {
-	uint64_t size;
-	/* offsets of a ring and of free lists */
+	uint64_t size; /* of the mapping, */
+	uint64_t lead; /* and of it what comes before the segment */
+	/* Offsets from the segment on, modulo 2^64: a part of the mapping lies before it. Of a ring
+	 * and of free lists, */
 	uint64_t commands, free_entries, free_regions, free_queues, free_counters, free_replies;
-	/* offsets of tables */
+	/* and of tables */
 	uint64_t replies, portals, access, regions, matches, entries, queues, attachments,
 		counters_at, events;
 	struct segment_limits limits;
@@ -539,14 +543,23 @@ struct segment {
 	/* the counters follow: statistics.h */
 };
 
-/* Bytes for these limits; the part before `events` is what must be committed at once: *fixed. */
+/* Bytes of the mapping for these limits; the part before `events` is what must be committed at
+ * once: *fixed. */
 size_t segment_size(const struct segment_limits *limits, size_t *fixed);
-/* Lays out a zeroed mapping. generation: where this life's handles start. */
-void segment_init(void *memory, const struct segment_limits *limits, uint32_t generation);
+/* Lays out a zeroed mapping, in which the segment lies somewhere. generation: where this life's
+ * handles start. */
+struct segment *segment_init(
+	void *memory, const struct segment_limits *limits, uint32_t generation);
+
+/* The mapping. */
+static inline void *segment_memory(const struct segment *segment)
+{
+	return (char *)(uintptr_t)segment - segment->lead;
+}
 
 static inline void *segment_at(const struct segment *segment, uint64_t offset)
 {
-	return (char *)(uintptr_t)segment + offset;
+	return (char *)(uintptr_t)segment + (int64_t)offset;
 }
 
 static inline struct ring *segment_ring(const struct segment *segment)
@@ -557,7 +570,7 @@ static inline struct ring *segment_ring(const struct segment *segment)
 /* The object of an index that has been checked. */
 static inline struct region *segment_region(const struct segment *segment, uint32_t index)
 {
-	return (struct region *)segment_at(segment, segment->regions) + index;
+	return (struct region *)segment_at(segment, segment->regions) - 1 - index;
 }
 
 static inline struct match_entry *segment_match(const struct segment *segment, uint32_t index)
@@ -597,7 +610,7 @@ static inline struct event_counter *segment_counter(const struct segment *segmen
 
 static inline struct reply *segment_reply(const struct segment *segment, uint32_t index)
 {
-	return (struct reply *)segment_at(segment, segment->replies) + index;
+	return (struct reply *)segment_at(segment, segment->replies) - 1 - index;
 }
 
 /* An index from a free list, INDEX_NONE when it is empty; and back. Any thread. */

@@ -76,7 +76,7 @@ static inline bool memory_is_there(const struct map *memory)
 
 static inline uint32_t region_number(const struct space *space, const struct region *region)
 {
-	return (uint32_t)(region - segment_region(space->segment, 0));
+	return (uint32_t)(segment_region(space->segment, 0) - region);
 }
 
 static inline struct attachment *attachment_of(

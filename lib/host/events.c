@@ -15,19 +15,20 @@ static_assert(offsetof(struct queue, gate) == 0, "a gate is its queue's address"
 static uint64_t events_take(const struct visit *visit, uint64_t bytes)
 {
 	struct segment *segment = visit->segment;
+	void *const memory = segment_memory(segment);
+	const uint64_t events = segment->lead + segment->events;
 	uint64_t offset;
 
 	library_glue_lock();
 	offset = extent_take(visit->interface->events, bytes);
-	if (offset != EXTENT_NONE &&
-		glue_segment_commit(segment, segment->events + offset, bytes) != 0) {
+	if (offset != EXTENT_NONE && glue_segment_commit(memory, events + offset, bytes) != 0) {
 		extent_give(visit->interface->events, offset, bytes);
 		offset = EXTENT_NONE;
 	}
 	/* A queue goes through all of its pages, again and again; but a long one may be long only
 	 * so that it never overflows, and few of its events ever come. */
 	if (offset != EXTENT_NONE && bytes <= WARM_MAX)
-		glue_segment_warm(segment, segment->events + offset, bytes);
+		glue_segment_warm(memory, events + offset, bytes);
 	library_glue_unlock();
 	return offset == EXTENT_NONE ? EXTENT_NONE : segment->events + offset;
 }

@@ -60,8 +60,7 @@ static struct segment *segment_open(
 		segment_close(interface);
 		return NULL;
 	}
-	segment_init(interface->memory, limits, interface->generation);
-	return interface->memory;
+	return segment_init(interface->memory, limits, interface->generation);
 }
 
 /* Memory for an interface's tables and events; NULL: there is none. */

@@ -91,7 +91,7 @@ static void program_free(struct tier_program *program)
 		return;
 	memory_close(&program->arena);
 	memory_close(&program->source);
-	free(program->segment);
+	free(segment_memory(program->segment));
 	free(program->shadow);
 	free(program);
 }
@@ -131,11 +131,12 @@ static void segment_make(struct tier_program *program)
 		.further = true,
 	};
 	size_t fixed, size = segment_size(&limits, &fixed);
+	void *memory;
 
 	size = (size + 4095) & ~(size_t)4095;
-	program->segment = report_memory(aligned_alloc(4096, size));
-	memset(program->segment, 0, size);
-	segment_init(program->segment, &limits, program->life << 20);
+	memory = report_memory(aligned_alloc(4096, size));
+	memset(memory, 0, size);
+	program->segment = segment_init(memory, &limits, program->life << 20);
 }
 
 static void queues_make(struct tier_program *program)

@@ -228,12 +228,13 @@ static struct engine *fake_engine_create(void)
 		.event_bytes = 4096};
 	struct engine *engine = calloc(1, sizeof(*engine));
 	size_t fixed, size = (segment_size(&limits, &fixed) + 63) & ~(size_t)63;
+	void *memory;
 
 	assert_non_null(engine);
-	engine->segment = aligned_alloc(CACHE_LINE, size);
-	assert_non_null(engine->segment);
-	memset(engine->segment, 0, size);
-	segment_init(engine->segment, &limits, 1);
+	memory = aligned_alloc(CACHE_LINE, size);
+	assert_non_null(memory);
+	memset(memory, 0, size);
+	engine->segment = segment_init(memory, &limits, 1);
 	ring_reader_init(&engine->reader, segment_ring(engine->segment));
 	return engine;
 }
@@ -241,7 +242,7 @@ static struct engine *fake_engine_create(void)
 static void fake_engine_destroy(struct engine *engine)
 {
 	assert_int_equal(atomic_load(&engine->intrusions), 0);
-	free(engine->segment);
+	free(segment_memory(engine->segment));
 	free(engine);
 }
 

@@ -29,14 +29,12 @@ static uint64_t rig_now(void *context)
 static struct segment *rig_segment(const struct segment_limits *limits)
 {
 	size_t fixed, size = segment_size(limits, &fixed);
-	struct segment *segment =
-		spare ? spare : aligned_alloc(4096, (size + 4095) & ~(size_t)4095);
+	void *memory = spare ? spare : aligned_alloc(4096, (size + 4095) & ~(size_t)4095);
 
 	spare = NULL;
-	assert_non_null(segment);
-	memset(segment, 0, size);
-	segment_init(segment, limits, 100);
-	return segment;
+	assert_non_null(memory);
+	memset(memory, 0, size);
+	return segment_init(memory, limits, 100);
 }
 
 struct rig *rig_create(struct port *port, const struct transport_options *transport)
@@ -82,7 +80,7 @@ struct rig *rig_space(struct rig *rig, uint32_t number, uint32_t portals)
 
 void rig_space_free(struct rig *space)
 {
-	free(space->segment);
+	free(segment_memory(space->segment));
 	free(space);
 }
 
@@ -91,9 +89,9 @@ void rig_destroy(struct rig *rig)
 	if (rig->engine)
 		rig_stop(rig);
 	if (spare)
-		free(rig->segment);
+		free(segment_memory(rig->segment));
 	else
-		spare = rig->segment;
+		spare = segment_memory(rig->segment);
 	free(rig);
 }
 
@@ -530,6 +528,7 @@ static struct rig *space_make(
 	struct segment_limits limits = rig_limits;
 	struct rig *space = calloc(1, sizeof(*space));
 	size_t fixed, size;
+	void *memory;
 
 	assert_non_null(space);
 	limits.further = true;
@@ -540,14 +539,14 @@ static struct rig *space_make(
 	limits.receives = options.ranked ? RIG_RECEIVES : 0;
 	size = (segment_size(&limits, &fixed) + 4095) & ~(size_t)4095;
 	*space = (struct rig){
-		.segment = aligned_alloc(4096, size),
 		.ring = rig->ring,
 		.space = options.ranked ? 6 : 4,
 		.engine = rig->engine,
 	};
-	assert_non_null(space->segment);
-	memset(space->segment, 0, size);
-	segment_init(space->segment, &limits, 200);
+	memory = aligned_alloc(4096, size);
+	assert_non_null(memory);
+	memset(memory, 0, size);
+	space->segment = segment_init(memory, &limits, 200);
 	options.kind = SPACE_TIERS;
 	options.segment = space->segment;
 	options.interface = RIG_INTERFACE + 1;

@@ -12,12 +12,11 @@
 static struct segment *segment_new(const struct segment_limits *limits, uint32_t generation)
 {
 	size_t fixed, size = segment_size(limits, &fixed);
-	struct segment *segment = aligned_alloc(4096, (size + 4095) & ~(size_t)4095);
+	void *memory = aligned_alloc(4096, (size + 4095) & ~(size_t)4095);
 
-	assert_non_null(segment);
-	memset(segment, 0, size);
-	segment_init(segment, limits, generation);
-	return segment;
+	assert_non_null(memory);
+	memset(memory, 0, size);
+	return segment_init(memory, limits, generation);
 }
 
 static const struct segment_limits small = {
@@ -35,6 +34,16 @@ static void segment_init__lays_tables_out_in_order_without_overlap(void **state)
 	struct segment *segment = segment_new(&tiers, 0);
 	size_t fixed;
 	const uint64_t edges[] = {
+		-segment->lead,
+		segment->attachments - 5 * sizeof(struct attachment),
+		segment->attachments,
+		segment->matches,
+		segment->matches + 3 * sizeof(struct match_entry),
+		segment->entries - 4 * sizeof(struct entry),
+		segment->entries,
+		segment->replies - REPLY_SLOTS * sizeof(struct reply),
+		segment->replies,
+		0,
 		sizeof(struct segment),
 		segment->portals,
 		segment->portals + sizeof(struct portal),
@@ -50,33 +59,24 @@ static void segment_init__lays_tables_out_in_order_without_overlap(void **state)
 		segment->free_regions + freelist_size(2),
 		segment->free_entries,
 		segment->free_entries + freelist_size(3),
-		segment->replies,
-		segment->replies + REPLY_SLOTS * sizeof(struct reply),
 		segment->commands,
 		segment->commands + ring_size(COMMAND_RING),
-		segment->attachments - 5 * sizeof(struct attachment),
-		segment->attachments,
+		segment->regions - 5 * sizeof(struct region),
 		segment->regions,
-		segment->regions + 5 * sizeof(struct region),
-		segment->entries - 4 * sizeof(struct entry),
-		segment->entries,
-		segment->matches,
-		segment->matches + 3 * sizeof(struct match_entry),
 		segment->events,
 		segment->events + 8192,
 	};
 
 	(void)state;
 	for (size_t i = 1; i < sizeof(edges) / sizeof(*edges); i++) {
-		assert_true(edges[i - 1] <= edges[i]);
+		assert_true(edges[i - 1] - edges[0] <= edges[i] - edges[0]);
 		if (i % 2 == 1)
 			assert_int_equal(edges[i] % CACHE_LINE, 0);
 	}
-	assert_int_equal(segment->size, segment->events + 8192);
+	assert_int_equal(segment->size, segment->lead + segment->events + 8192);
 	assert_int_equal(segment->size, segment_size(&tiers, &fixed));
-	assert_int_equal(segment->events, fixed);
-	assert_int_equal(segment->events % 4096, 0);
-	free(segment);
+	assert_int_equal(segment->lead + segment->events, fixed);
+	free(segment_memory(segment));
 }
 
 static void segment_init__of_a_further_space_has_neither_ring_nor_replies(void **state)
@@ -90,9 +90,9 @@ static void segment_init__of_a_further_space_has_neither_ring_nor_replies(void *
 	assert_true(segment_size(&further, &fixed) <=
 		    all - ring_size(COMMAND_RING) - REPLY_SLOTS * sizeof(struct reply) + 4096);
 	segment = segment_new(&further, 0);
-	assert_int_equal(segment->replies, segment->commands);
-	assert_true(segment->regions - segment->commands < 4096);
-	free(segment);
+	assert_int_equal(segment->entries, segment->replies);
+	assert_true(segment->regions - segment->commands < 2 * 4096);
+	free(segment_memory(segment));
 }
 
 static void segment_size__holds_the_largest_limits(void **state)
@@ -128,7 +128,7 @@ static void segment_take__gives_each_index_once_and_then_none(void **state)
 	assert_int_equal(segment_take(segment, segment->free_regions), INDEX_NONE);
 	segment_give(segment, segment->free_regions, 4);
 	assert_int_equal(segment_take(segment, segment->free_regions), 4);
-	free(segment);
+	free(segment_memory(segment));
 }
 
 static void segment_generation__is_never_0(void **state)
@@ -138,7 +138,7 @@ static void segment_generation__is_never_0(void **state)
 	(void)state;
 	assert_int_equal(segment_generation(segment), UINT32_MAX);
 	assert_int_equal(segment_generation(segment), 1);
-	free(segment);
+	free(segment_memory(segment));
 }
 
 static void gate_is__refuses_the_dead_and_the_later_born(void **state)
