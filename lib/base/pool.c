@@ -32,13 +32,17 @@ void pool_free(struct pool *pool)
 /* Memory for so many objects. */
 static bool chunk_take(struct pool *pool, unsigned count)
 {
-	char **chunks = realloc(pool->chunks, (pool->chunk_count + 1) * sizeof(*chunks));
+	const unsigned chunk = pool->chunk_count;
 
-	if (!chunks)
-		return false;
-	pool->chunks = chunks;
-	chunks[pool->chunk_count] = aligned_alloc(POOL_ALIGN, count * pool->size);
-	return chunks[pool->chunk_count] && ++pool->chunk_count;
+	if ((chunk & (chunk - 1)) == 0) { /* the list has room up to each power of two */
+		char **chunks = realloc(pool->chunks, RTE_MAX(2 * chunk, 1u) * sizeof(*chunks));
+
+		if (!chunks)
+			return false;
+		pool->chunks = chunks;
+	}
+	pool->chunks[chunk] = aligned_alloc(POOL_ALIGN, count * pool->size);
+	return pool->chunks[chunk] && ++pool->chunk_count;
 }
 
 /* Makes a few more objects of a chunk, whose other memory stays untouched. */

@@ -29,7 +29,7 @@
 #include <transport/sender.h>
 #include <transport/timers.h>
 
-#define PEERS_CHUNK      16
+#define PEERS_CHUNK      4
 #define FLIGHTS_CHUNK    16
 #define REORDERS_CHUNK   16
 #define ASSEMBLIES_CHUNK 64
