@@ -74,8 +74,9 @@ enum command_kind {
 	COMMAND_REGION_RELEASE,
 	/* answered: OK. The Portal is claimed; other: its queue, or 0; position: POSITION_DISABLED:
 	 * it begins so, POSITION_STRANGERS: every process may send to it, and none by its
-	 * rank; update: it refuses messages rather than lose one, or an event; most: the Portal's
-	 * part of the queue, in events; 0: all of it */
+	 * rank, POSITION_SHARES: processes have shares of its part (portal.h, T11); update: it
+	 * refuses messages rather than lose one, or an event; most: the Portal's part of the queue,
+	 * in events; 0: all of it */
 	COMMAND_PORTAL_OPEN,
 	COMMAND_PORTAL_CLOSE,  /* answered: OK, GONE, NOT_EMPTY, PENDING */
 	COMMAND_PORTAL_ENABLE, /* answered: OK, GONE */
@@ -138,7 +139,7 @@ struct rma_line {
 static_assert(sizeof(struct rma_line) <= RING_BYTES, "one line");
 
 /* Of COMMAND_PORTAL_OPEN. */
-enum { POSITION_DISABLED = 1, POSITION_STRANGERS };
+enum { POSITION_DISABLED = 1, POSITION_STRANGERS, POSITION_SHARES };
 /* Of COMMAND_RECEIVE. */
 enum { RECEIVE_PIECE, RECEIVE_VECTOR };
 /* In a message to a space with ranks: the sender has none. */

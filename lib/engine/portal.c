@@ -55,35 +55,57 @@ void portals_exhaust(struct space *space, const struct queue *queue)
 			portal_exhaust(space, i);
 }
 
-static void round_begin(struct strangers *strangers, const struct queue *queue)
+/* Begins a round if the last one has ended. Returns how many places of so many are left. */
+static uint64_t places_left(struct places *places, const struct queue *queue, uint64_t most)
 {
-	strangers->round++;
-	strangers->until = queue->tail;
-	strangers->before = strangers->given;
-	strangers->given = 0;
-	memset(strangers->of, 0, sizeof(strangers->of));
+	uint64_t all;
+
+	if (queue->tail - queue_used(queue) >= places->until) {
+		places->round++;
+		places->until = queue->tail;
+		places->before = places->given;
+		places->given = 0;
+		memset(places->of, 0, sizeof(places->of));
+	}
+	all = places->before + places->given;
+	return all < most ? most - all : 0;
+}
+
+/* The places of a node or a process, in this round. */
+static uint16_t *places_of(const struct space *space, struct places *places, uint64_t sharer)
+{
+	return &places->of[random_mix(space->engine->secret[0] + places->round * RANDOM_STEP +
+				      sharer) %
+			   PLACES_SHARES];
 }
 
 bool stranger_has_place(struct space *space, const struct queue *queue, uint64_t most,
 	struct process from, bool refuses)
 {
-	const uint64_t sharer = (uint64_t)refuses << 32 | from.nid;
-	struct strangers *strangers = space->strangers;
-	const uint64_t used = queue_used(queue);
-	uint64_t all;
-	uint16_t *has;
+	struct places *places = space->strangers;
+	const uint64_t left = places_left(places, queue, most);
+	uint16_t *has = places_of(space, places, (uint64_t)refuses << 32 | from.nid);
 
-	if (queue->tail - used >= strangers->until)
-		round_begin(strangers, queue);
-	all = strangers->before + strangers->given;
-	has = &strangers->of[random_mix(space->engine->secret[0] + strangers->round * RANDOM_STEP +
-					sharer) %
-			     STRANGER_SHARES];
-	if (all >= most || *has * UINT64_C(4) >= most - all ||
-		used + queue->incoming >= queue->refuse_at)
+	if (*has * UINT64_C(4) >= left || queue_used(queue) + queue->incoming >= queue->refuse_at)
 		return false;
 	++*has;
-	strangers->given++;
+	places->given++;
+	return true;
+}
+
+bool peer_has_place(
+	struct space *space, const struct queue *queue, uint64_t most, struct process from)
+{
+	struct places *places = space->peers;
+	const uint64_t left = places_left(places, queue, most);
+	uint16_t *node = places_of(space, places, from.nid);
+	uint16_t *process = places_of(space, places, ((uint64_t)from.pid + 1) << 32 | from.nid);
+
+	if (*node * UINT64_C(2) >= left || *process * UINT64_C(2) >= left / 2 - *node)
+		return false;
+	++*node;
+	++*process;
+	places->given++;
 	return true;
 }
 
@@ -91,14 +113,17 @@ static enum answer portal_open(struct space *space, const struct command *comman
 {
 	uint32_t index = command->object.index;
 	struct queue *queue = queue_named(space->segment, command->object.other);
-	uint64_t most = queue ? queue->refuse_at : 0;
+	const bool shares = command->position == POSITION_SHARES;
+	const uint64_t all = queue ? queue->refuse_at : 0;
+	uint64_t most = all;
 
 	if (command->object.most != 0 && command->object.most < most)
 		most = command->object.most;
 	space->portals[index] = (struct tier_portal){
 		.queue = command->object.other,
 		.logs = queue,
-		.most = most,
+		.most = shares ? all : most,
+		.shared = shares ? most : 0,
 		.controlled = command->update,
 		.strangers = command->position == POSITION_STRANGERS,
 	};

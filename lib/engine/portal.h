@@ -15,6 +15,11 @@
  *     round ends when the program has read all events that were in the queue when the round began;
  *     so those of this round and of the one before count as in use. Nodes whose numbers are mixed
  *     to the same value have one share together in this round, and hardly ever in the next.
+ * T11. Messages of ranks to a Portal with shares, as far as they make events, have as many places
+ *     as that Portal may fill, whatever others have. They are counted in the same way. A node has
+ *     at most half of those that are left, and a process at most half of those that are left for
+ *     its node. The rest is refused, and no Portal is disabled by it: so neither a process that
+ *     sends without end nor a node with many such processes stops what others send.
  */
 #ifndef ENGINE_PORTAL_H
 #define ENGINE_PORTAL_H
@@ -36,6 +41,9 @@ void portals_exhaust(struct space *space, const struct queue *queue);
  * Returns false if there is none. */
 bool stranger_has_place(struct space *space, const struct queue *queue, uint64_t most,
 	struct process from, bool refuses);
+/* T11. The same for a message of a rank's to a Portal with shares. */
+bool peer_has_place(struct space *space, const struct queue *queue, uint64_t most,
+	struct process from) __attribute__((noinline));
 /* After the end of a message: T5. */
 void portal_settle(struct space *space, uint32_t index);
 /* The answer to a command for a Portal. */

@@ -60,6 +60,7 @@ static void tables_place(struct space *space)
 		unexpected_place(space, &space->tables);
 		letters_place(space, &space->tables);
 		space->strangers = pages_table(&space->tables, 1, sizeof(*space->strangers));
+		space->peers = pages_table(&space->tables, 1, sizeof(*space->peers));
 	}
 }
 

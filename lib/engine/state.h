@@ -136,13 +136,13 @@ struct sharer {
  * number at the other end. */
 #define DENIED_MOST 32u
 
-/* portal.h, T10 */
-#define STRANGER_SHARES 512
-struct strangers {
-	uint64_t round;               /* how many rounds have begun */
-	uint64_t until;               /* position in the queue: when it was read, one begins */
-	uint32_t given, before;       /* places, in this round, and in the one before */
-	uint16_t of[STRANGER_SHARES]; /* in this round, by node and kind */
+/* Places in a queue that others have: portal.h, T10 and T11. */
+#define PLACES_SHARES 512
+struct places {
+	uint64_t round;             /* how many rounds have begun */
+	uint64_t until;             /* position in the queue: when it was read, one begins */
+	uint32_t given, before;     /* places, in this round, and in the one before */
+	uint16_t of[PLACES_SHARES]; /* in this round, by node and kind, or process */
 };
 
 struct space {
@@ -167,7 +167,7 @@ struct space {
 
 	/* SPACE_TIERS */
 	struct tier_portal *portals;
-	struct strangers *strangers;
+	struct places *strangers, *peers;
 	struct kept_table kept;
 	struct kept_list *kept_lists; /* one per Portal */
 	struct header *headers;       /* unexpected.c, by kept message */

@@ -6,7 +6,7 @@
  * T3. An operation stops being pending before its event is published: a program that reads the
  *     event may withdraw the entry.
  * T4. A counter has changed before the event that tells of the same can be seen.
- * T5 and T10 stand in portal.h.
+ * T5, T10 and T11 stand in portal.h.
  * T6. An atomic is carried out where its request is taken, in one go: once, as the request comes
  *     once. The values that it found are answered from a copy, which the answer owns.
  * T7. A load of at most AMO_BYTES_MAX is answered from a copy as well: later messages do not change
@@ -214,6 +214,19 @@ static __attribute__((noinline)) enum tier_verdict stranger_admit(struct space *
 	return TIER_REFUSED;
 }
 
+/* T11. If its Portal has shares, and it makes an event. */
+static __attribute__((noinline)) bool sharer_admit(struct space *space, struct process from,
+	const struct message_header *header, const struct region *region)
+{
+	const uint64_t shared = space->portals[header->portal].shared;
+	const struct queue *queue = region_queue(region);
+
+	if (shared == 0 || !queue || region->log == 0 || peer_has_place(space, queue, shared, from))
+		return true;
+	space_count(space, dropped_share);
+	return false;
+}
+
 /* T9. Are processes held? One is no more when it repeats its requests, or is forgotten. */
 static void held_look(struct engine *engine)
 {
@@ -308,10 +321,13 @@ static ALWAYS_INLINE enum tier_verdict tiers_find(struct space *space, struct pr
 	if (space->portals[header->portal].strangers && space->life == 0)
 		return stranger_admit(space, from, header, find->region);
 	header_left = unexpected_has_room(space, find->attachment, find->process);
-	if (space->portals[header->portal].controlled &&
-		!(header_left && portal_has_places(space, header->portal, find->region,
-					 find->attachment, find->placement.length)))
-		return request_drop(space, from, header) ? TIER_REFUSED : TIER_DROPPED;
+	if (space->portals[header->portal].controlled) {
+		if (!sharer_admit(space, from, header, find->region))
+			return TIER_REFUSED;
+		if (!header_left || !portal_has_places(space, header->portal, find->region,
+					    find->attachment, find->placement.length))
+			return request_drop(space, from, header) ? TIER_REFUSED : TIER_DROPPED;
+	}
 	if (!header_left) {
 		space_count(space, dropped_no_header);
 		return TIER_DROPPED;

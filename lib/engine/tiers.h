@@ -24,6 +24,7 @@ struct tier_portal {
 	/* events in the queue, beyond which a Portal that is controlled accepts nothing (T5);
 	 * those that strangers have (T10) */
 	uint64_t most;
+	uint64_t shared;   /* events, of which processes have shares (T11); 0: they have none */
 	uint32_t pending;  /* messages in progress */
 	bool controlled;   /* it is disabled rather than that anything is lost */
 	bool strangers;    /* of a space with ranks: every process may send, and none by its rank */

@@ -725,12 +725,11 @@ void messages_lower(struct messages *messages)
 
 /* most: the Portal's part of the queue, in events. */
 static bool portal_make(
-	struct messages *messages, unsigned index, uint32_t most, bool controlled, bool strangers)
+	struct messages *messages, unsigned index, uint32_t most, bool controlled, uint8_t position)
 {
 	struct portal *portal = segment_portal(messages->visit.segment, index);
-	struct command command = {.kind = COMMAND_PORTAL_OPEN,
-		.update = controlled,
-		.position = strangers ? POSITION_STRANGERS : 0};
+	struct command command = {
+		.kind = COMMAND_PORTAL_OPEN, .update = controlled, .position = position};
 
 	atomic_store_explicit(&portal->state, PORTAL_CLAIMED, memory_order_relaxed);
 	command.object.index = index;
@@ -761,14 +760,14 @@ static bool heard_make(struct messages *messages, unsigned portal, uint64_t bits
 static bool greetings_make(struct messages *messages)
 {
 	return messages->options.peers ||
-	       (portal_make(messages, PORTAL_GREETINGS, UNASKED, true, true) &&
+	       (portal_make(messages, PORTAL_GREETINGS, UNASKED, true, POSITION_STRANGERS) &&
 		       heard_make(messages, PORTAL_GREETINGS, 0, UINT64_MAX, &messages->greeted));
 }
 
 /* Where messages of a class are matched. */
 static bool class_make(struct messages *messages, unsigned class)
 {
-	return portal_make(messages, class_portal(class), UNASKED, false, false) &&
+	return portal_make(messages, class_portal(class), UNASKED, false, 0) &&
 	       last_entry_make(messages, class_portal(class), 1, REGION_PUT);
 }
 
@@ -785,7 +784,7 @@ static enum answer space_furnish(struct messages *messages)
 	if (!region_make(messages, NULL, &messages->region, &messages->generation) ||
 		!map_tell(messages, messages->options.peers,
 			messages->options.peers ? messages->options.count : 0, false) ||
-		!portal_make(messages, PORTAL_SIDE, ASKED, true, false) ||
+		!portal_make(messages, PORTAL_SIDE, ASKED, true, POSITION_SHARES) ||
 		!class_make(messages, 0) ||
 		(messages->options.classes > 1 && !class_make(messages, 1)) ||
 		!heard_make(messages, PORTAL_SIDE, BITS_TOLD, 0, &messages->told) ||

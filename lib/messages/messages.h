@@ -45,12 +45,13 @@
  *     an event. No event is lost: receives linked and fetches are bounded by RECEIVES_MAX and
  *     SENDS_MAX, messages of receives for many (M11) by PARTS_MAX, and the Portal that peers fetch
  *     from refuses rather than fill more than a quarter of the queue. So what others send leaves
- *     room for what this process has begun. Greetings fill a sixteenth, of which a node has a share
- *     (engine/portal.h, T10). The poll core repeats a fetch that is refused, whatever the programs
- *     do meanwhile. A fetch of a message that is not there is answered with no bytes, by an entry
- *     behind all others, and disables nothing. A peer has at most as many sends under way as are
- *     left for others. The same holds for longer sends that have begun, kept or not, and for
- *     messages of several pieces that move: further ones wait.
+ *     room for what this process has begun. Of that quarter, each node and each process has a share
+ *     (engine/portal.h, T11). Greetings fill a sixteenth, of which a node has a share (T10). The
+ *     poll core repeats a fetch that is refused, whatever the programs do meanwhile. A fetch of a
+ *     message that is not there is answered with no bytes, by an entry behind all others, and
+ *     disables nothing. A peer has at most as many sends under way as are left for others. The same
+ *     holds for longer sends that have begun, kept or not, and for messages of several pieces that
+ *     move: further ones wait.
  * M7. done() is called once for each message that was not cancelled, and the message is the
  *     caller's again.
  *

@@ -183,12 +183,11 @@ static void queue__that_is_full_loses_its_oldest_events_and_says_so(void **state
 #define STRANGER_PLACES 40u
 #define LIFE            77u
 
-/* A space whose Portals log to one queue. A Portal is for strangers, who have STRANGER_PLACES. */
-static struct rig *space_for_strangers(struct fake_target *target, uint64_t *queue)
+/* A space whose Portals log to one queue. One has this position, and STRANGER_PLACES. */
+static struct rig *space_with(struct fake_target *target, uint8_t position, uint64_t *queue)
 {
 	struct rig *space = rig_tiers(target->rig, true, queue);
-	struct command open = {
-		.kind = COMMAND_PORTAL_OPEN, .update = 1, .position = POSITION_STRANGERS};
+	struct command open = {.kind = COMMAND_PORTAL_OPEN, .update = 1, .position = position};
 	struct command close = {.kind = COMMAND_PORTAL_CLOSE};
 
 	*queue = rig_queue(space, 128);
@@ -207,7 +206,12 @@ static struct rig *space_for_strangers(struct fake_target *target, uint64_t *que
 	return space;
 }
 
-static enum tier_verdict stranger_says(uint32_t nid, uint64_t length)
+static struct rig *space_for_strangers(struct fake_target *target, uint64_t *queue)
+{
+	return space_with(target, POSITION_STRANGERS, queue);
+}
+
+static enum tier_verdict process_says(struct process from, uint32_t cookie, uint64_t length)
 {
 	struct message_header header = request(MESSAGE_STORE, length);
 	enum tier_verdict verdict;
@@ -215,13 +219,18 @@ static enum tier_verdict stranger_says(uint32_t nid, uint64_t length)
 
 	header.space = 6;
 	header.portal = STRANGER_PORTAL;
-	header.cookie = LIFE;
-	fake_deliver((struct process){.nid = nid, .pid = 80}, &header, data, length);
+	header.cookie = cookie;
+	fake_deliver(from, &header, data, length);
 	sent = fake_next();
 	assert_non_null(sent);
 	verdict = sent->header.detail & MESSAGE_VERDICT;
 	fake_finish(sent, TRANSPORT_OK);
 	return verdict;
+}
+
+static enum tier_verdict stranger_says(uint32_t nid, uint64_t length)
+{
+	return process_says((struct process){.nid = nid, .pid = 80}, LIFE, length);
 }
 
 /* Until it is refused. */
@@ -371,6 +380,62 @@ static void strangers__that_know_the_life_of_the_space_bring_data(void **state)
 	rig_space_free(space);
 }
 
+/* Ranks 0 to 15 are of one node, 16 and 17 of another one. */
+static struct process crowd[18];
+
+static struct rig *space_for_crowd(struct fake_target *target, uint64_t *queue)
+{
+	struct rig *space = space_with(target, POSITION_SHARES, queue);
+	struct command map = {.kind = COMMAND_MAP};
+
+	for (uint32_t i = 0; i < 18; i++)
+		crowd[i] = (struct process){.nid = 100 + i / 16, .pid = 10 + i};
+	map.object.index = 18;
+	map.object.other = (uintptr_t)crowd;
+	assert_int_equal(rig_ask(space, &map), ANSWER_OK);
+	return space;
+}
+
+static unsigned rank_fills(uint32_t rank)
+{
+	unsigned count = 0;
+
+	while (process_says(crowd[rank], rank, 8) == TIER_OK)
+		count++;
+	return count;
+}
+
+/* T11 */
+static void processes__that_send_without_end_leave_places_to_others(void **state)
+{
+	struct fake_target *target = *state;
+	unsigned count = 0;
+	uint64_t queue;
+	struct rig *space = space_for_crowd(target, &queue);
+
+	count = rank_fills(0);
+	assert_in_range(count, 5, STRANGER_PLACES / 4);
+	/* so it does to others of its node, */
+	assert_int_equal(process_says(crowd[1], 1, 8), TIER_OK);
+	count++;
+	/* and its node, with all of them, to other nodes */
+	for (uint32_t rank = 1; rank < 16; rank++)
+		count += rank_fills(rank);
+	assert_in_range(count, STRANGER_PLACES / 4, STRANGER_PLACES / 2);
+	for (uint32_t rank = 16; rank < 18; rank++) {
+		assert_int_equal(process_says(crowd[rank], rank, 8), TIER_OK);
+		count++;
+	}
+	/* Nothing disables the Portal. */
+	assert_int_equal(rig_counter(space, dropped_disabled), 0);
+	assert_int_equal(rig_counter(space, dropped_share), 16);
+	assert_int_equal(events_read(space, queue), count);
+	/* Those that were read count no more. */
+	assert_int_equal(process_says(crowd[0], 0, 8), TIER_OK);
+	rig_stop(target->rig);
+	rig_space_free(space);
+}
+
 int main(void)
 {
 #define test(function)                                                                             \
@@ -388,6 +453,7 @@ int main(void)
 		test(strangers__refuse_nothing_at_a_portal_without_letters),
 		test(strangers__bring_no_data),
 		test(strangers__that_know_the_life_of_the_space_bring_data),
+		test(processes__that_send_without_end_leave_places_to_others),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
