@@ -131,7 +131,8 @@ static ALWAYS_INLINE bool entry_fits(const struct region *region,
 	       region->options & REGION_TRUNCATE;
 }
 
-/* The entry that decides; false: there is none. find->process is known. */
+/* The entry that decides; false: there is none. find->process is known. Receives, whose numbers are
+ * behind those of entries, have no region: a load that a peer sends to their Portal passes them. */
 static ALWAYS_INLINE bool entry_search(struct space *space, const struct message_header *header,
 	uint64_t element, struct find *find)
 {
@@ -143,6 +144,8 @@ static ALWAYS_INLINE bool entry_search(struct space *space, const struct message
 		uint32_t i = match_first(&space->entries, list, &key);
 
 		for (; i != MATCH_NONE; i = match_next(&space->entries, list, i, &key)) {
+			if (i >= space->segment->limits.entries)
+				continue;
 			find->region = segment_region(space->segment, i);
 			find->attachment = segment_attachment(space->segment, i);
 			if (entry_fits(find->region, find->attachment, header, element,
