@@ -57,7 +57,7 @@ static inline struct credit *credit_of(const struct space *space, uint32_t rank)
 	return (struct credit *)(void *)((char *)space->credits + rank * space->credit_step);
 }
 
-/* The cookie of what is sent to a rank, RANK_NONE: it is not known. */
+/* The cookie of messages to a rank; RANK_NONE: it is not known. */
 static inline uint32_t self_at(const struct space *space, uint32_t rank)
 {
 	return atomic_load_explicit(&credit_of(space, rank)->self, memory_order_relaxed);

@@ -11,8 +11,7 @@
  *     regions
  *     events             memory for the events of all queues, allocated by the application side
  *
- * Attachments, entries, replies and regions grow downwards, from the beginning of what is behind
- * them.
+ * Attachments, entries, replies and regions grow downwards, from the beginning of the next table.
  *
  * I1. Objects name each other by index. Pointers are only what a region says of the program's
  *     memory (struct region: start, vector, logs) and of its queue.
@@ -525,8 +524,8 @@ struct doorbell {
 };
 
 struct segment {
-	uint64_t size; /* of the mapping, */
-	uint64_t lead; /* and of it what comes before the segment */
+	uint64_t size; /* bytes of the mapping */
+	uint64_t lead; /* of them before the segment */
 	/* Offsets from the segment on, modulo 2^64: a part of the mapping lies before it. Of a ring
 	 * and of free lists, */
 	uint64_t commands, free_entries, free_regions, free_queues, free_counters, free_replies;

@@ -23,9 +23,8 @@
 			     "sender's share")                                                     \
 	X(dropped_permission, "messages to an entry of another user")                              \
 	X(dropped_operation, "messages to an entry that does not permit the operation")            \
-	X(dropped_share, "connection requests, fetches and words of credit beyond their sender's " \
-			 "share of the "                                                           \
-			 "event queue")                                                            \
+	X(dropped_share, "connection requests, fetches and words of credit beyond their "          \
+			 "sender's share of the event queue")                                      \
 	X(dropped_no_memory_operation,                                                             \
 		"messages without a free operation, or without one in the sender's share")
 

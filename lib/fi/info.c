@@ -364,7 +364,7 @@ static struct fi_info *info_make(uint32_t version, const struct fi_info *hints, 
 	return info;
 }
 
-/* FI_SOURCE: a node is the name of an item, or what stands there behind the kind, such as the
+/* FI_SOURCE: a node is the name of an item, or the part of the name behind the colon, such as the
  * address in udp:10.0.0.5. */
 static bool item_is_at(const char *item, const char *node)
 {
