@@ -639,7 +639,7 @@ bool engine_settled(const struct engine *engine)
 /* A space stays while an operation names it. */
 static bool message_counts(const struct message *message)
 {
-	const struct operation *operation = (const struct operation *)(const void *)message;
+	const struct operation *operation = operation_of(message);
 	struct message_header header;
 
 	if (operation->kind != OPERATION_NOTICE &&

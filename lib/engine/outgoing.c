@@ -386,8 +386,7 @@ static __attribute__((noinline)) void message_done(
 void outgoing_done(void *context, struct message *message, enum transport_fail why)
 {
 	struct engine *engine = context;
-	struct operation *operation =
-		(struct operation *)(void *)((char *)message - offsetof(struct operation, message));
+	struct operation *operation = operation_of(message);
 
 	if (operation->kind == OPERATION_PUT) {
 		put_done(engine, operation, why);

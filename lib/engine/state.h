@@ -299,6 +299,12 @@ static inline void operation_free(struct engine *engine, struct operation *opera
 /* The living operation that a wire name means, NULL if there is none of that kind. */
 struct operation *operation_find(struct engine *engine, uint64_t name, enum operation_kind kind);
 uint64_t operation_name(const struct operation *operation);
+/* The one that has a message, as the transport knows it. */
+static inline struct operation *operation_of(const struct message *message)
+{
+	return (struct operation *)(void *)((char *)(uintptr_t)message -
+					    offsetof(struct operation, message));
+}
 
 /* A record of the put or get to which its initiator gave this name (message_header.operation). */
 static inline void engine_trace(const struct engine *engine, enum trace_point point,

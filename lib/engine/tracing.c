@@ -98,9 +98,7 @@ static void message_end(void *context, void *inbound_context, enum transport_fai
 
 static void message_done(void *context, struct message *message, enum transport_fail why)
 {
-	const struct operation *operation =
-		(const struct operation *)(const void *)((const char *)message -
-							 offsetof(struct operation, message));
+	const struct operation *operation = operation_of(message);
 	const struct engine *engine = context;
 
 	if (operation->kind == OPERATION_RMA)
