@@ -82,6 +82,27 @@ static void message__longer_than_the_receive_is_cut_and_answered(void **state)
 	expect_answer(mailbox, TIER_OK, 15);
 }
 
+/* A receive has no region, from which a peer could load. */
+static void receive__is_not_found_by_a_load(void **state)
+{
+	struct mailbox *mailbox = *state;
+	struct message_header header = message(mailbox, 0);
+	struct outcome end = {0};
+	char got[8];
+
+	post(mailbox, &end, got, sizeof(got));
+	header.kind = MESSAGE_LOAD;
+	header.operation = 7;
+	arrive(&header);
+	assert_int_equal(rig_counter(mailbox->space, dropped_no_match), 1);
+	assert_int_equal(fake_next()->header.kind, MESSAGE_LOADED);
+	assert_null(outcomes(mailbox));
+	header = message(mailbox, 8);
+	arrive(&header);
+	assert_ptr_equal(outcomes(mailbox), &end);
+	assert_memory_equal(got, data, 8);
+}
+
 /* L2. While the program has not looked, another receive has the slot. */
 static void receive__that_has_a_message_is_not_taken_back(void **state)
 {
@@ -534,6 +555,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(receives__get_messages_in_their_order_and_are_told_so),
 		TEST(message__longer_than_the_receive_is_cut_and_answered),
+		TEST(receive__is_not_found_by_a_load),
 		TEST(receive__that_has_a_message_is_not_taken_back),
 		TEST(receives__fill_the_table_again_and_again),
 		TEST(receives__stand_among_entries),
