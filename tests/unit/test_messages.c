@@ -126,6 +126,16 @@ static void a_receive_that_fetches_counts_as_posted(void **state)
 	assert_int_equal(ends[1]->posted, 0);
 }
 
+/* End 1 does not know yet what its name at end 0 is. */
+static void ends_open_unknown(void **state)
+{
+	teardown(state);
+	ends_open_as(true, 4 << 20, 1 << 10, EAGER);
+	ends[1]->peers[0].joined = false;
+	ends[1]->peers[0].self = RANK_NONE;
+	atomic_store(&ends[1]->peers[0].credit.self, RANK_NONE);
+}
+
 /* A peer that knows its name may send before its receiver knows its own: what has to be fetched or
  * told waits for that. */
 static void a_message_of_a_peer_that_has_not_joined_is_received(void **state)
@@ -138,11 +148,7 @@ static void a_message_of_a_peer_that_has_not_joined_is_received(void **state)
 		const uint64_t length = lengths[i / 2];
 		struct letter out, in;
 
-		teardown(state);
-		ends_open_as(true, 4 << 20, 1 << 10, EAGER);
-		ends[1]->peers[0].joined = false;
-		ends[1]->peers[0].self = RANK_NONE;
-		atomic_store(&ends[1]->peers[0].credit.self, RANK_NONE);
+		ends_open_unknown(state);
 		memset(got, 0, sizeof(got));
 		post_send(&out, 0, 1, sent, length, i % 2);
 		while (!ends[1]->peers[0].carried) {
@@ -152,12 +158,16 @@ static void a_message_of_a_peer_that_has_not_joined_is_received(void **state)
 			ends[1]->peers[0].carried = messages_probe(ends[1], 1, 0, &found);
 		}
 		post_receive(&in, 1, 1, 0, got, sizeof(got));
-		for (unsigned n = 0; n < 10; n++) {
-			messages_progress(ends[0]);
-			messages_progress(ends[1]);
-			nap();
+		if (length < LONG && i % 2 == 0) {
+			letter_settle(&in);
+		} else {
+			for (unsigned n = 0; n < 10; n++) {
+				messages_progress(ends[0]);
+				messages_progress(ends[1]);
+				nap();
+			}
+			assert_int_equal(in.done, 0);
 		}
-		assert_int_equal(in.done, length < LONG && i % 2 == 0);
 		messages_join(ends[1], 0, messages_name(ends[0], 1));
 		letter_settle(&in);
 		letter_settle(&out);
@@ -174,11 +184,7 @@ static void a_receive_is_given_up_when_its_sender_has_joined(void **state)
 	static char got[LONG], sent[LONG];
 	struct letter out, in;
 
-	teardown(state);
-	ends_open_as(true, 4 << 20, 1 << 10, EAGER);
-	ends[1]->peers[0].joined = false;
-	ends[1]->peers[0].self = RANK_NONE;
-	atomic_store(&ends[1]->peers[0].credit.self, RANK_NONE);
+	ends_open_unknown(state);
 	post_send(&out, 0, 1, sent, LONG, false);
 	settle(nothing_flies, ends[0]);
 	post_receive(&in, 1, 1, 0, got, sizeof(got));

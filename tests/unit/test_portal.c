@@ -364,6 +364,7 @@ static void strangers__bring_no_data(void **state)
 	rig_stop(target->rig);
 	rig_space_free(space);
 }
+
 /* Those of remote memory name a life, and have no shares. */
 static void strangers__that_know_the_life_of_the_space_bring_data(void **state)
 {
