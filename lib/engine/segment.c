@@ -23,8 +23,8 @@ static size_t layout_take(size_t *end, size_t size)
 	return start;
 }
 
-/* Where a table that is used downwards meets one that is used upwards: the first objects of both are
- * on one page, so many quarters of it for the table that grows downwards. */
+/* Where a table that is used downwards meets one that is used upwards: the first objects of both
+ * are on one page, so many quarters of it for the table that grows downwards. */
 static size_t layout_meet(size_t *end, size_t down, unsigned quarters)
 {
 	*end = ((*end + down + 4095) & ~(size_t)4095) + quarters * 1024;
