@@ -5,8 +5,9 @@
  */
 #include "glue_fixture.h"
 
-#include <inttypes.h>
+#include <fcntl.h>
 #include <pthread.h>
+#include <unistd.h>
 
 #include <pmd-glue/pool.h>
 
@@ -70,23 +71,30 @@ static void pool_used__counts_the_buffers_that_are_not_free(void **state)
 	mempool_give(pool);
 }
 
-/* Bytes of this process that are in memory and in no program's file. */
+/* Bytes of this process that are in memory and in no program's file, to the page:
+ * /proc/self/status leaves out what the kernel has not added up yet. Nothing is allocated here,
+ * for what is freed stays in memory with AddressSanitizer. */
 static uint64_t memory_own(void)
 {
-	char line[128];
-	uint64_t all = 0, part;
-	FILE *file = fopen("/proc/self/status", "r");
+	static const char *const names[] = {"\nPss_Anon:", "\nPss_Shmem:"};
+	static char text[4096];
+	int file = open("/proc/self/smaps_rollup", O_RDONLY);
+	ssize_t length = read(file, text, sizeof(text) - 1);
+	uint64_t all = 0;
 
-	assert_non_null(file);
-	while (fgets(line, sizeof(line), file))
-		if (sscanf(line, "RssAnon: %" SCNu64, &part) == 1 ||
-			sscanf(line, "RssShmem: %" SCNu64, &part) == 1)
-			all += part << 10;
-	fclose(file);
+	assert_true(length > 0);
+	close(file);
+	text[length] = '\0';
+	for (unsigned n = 0; n < 2; n++) {
+		const char *line = strstr(text, names[n]);
+		assert_non_null(line);
+		all += strtoull(line + strlen(names[n]), NULL, 10) << 10;
+	}
 	return all;
 }
 
-/* Its buffers take 33 MB with a long frame, and its structure 1 MB. */
+/* Its buffers take 33 MB with a long frame, and its structure 1 MB. 16 KB are
+ * written, with AddressSanitizer 32. */
 static void mempool_take__costs_no_memory_but_for_the_buffers_that_are_in_use(void **state)
 {
 	uint64_t before = memory_own();
@@ -98,7 +106,7 @@ static void mempool_take__costs_no_memory_but_for_the_buffers_that_are_in_use(vo
 	/* One at a time, now and then, as a port that does next to nothing. */
 	for (unsigned n = 0; n < 8; n++)
 		rte_pktmbuf_free(rte_pktmbuf_alloc(pool));
-	assert_true(memory_own() - before < UINT64_C(32) << 10);
+	assert_true(memory_own() - before < UINT64_C(64) << 10);
 	/* All the same, a thread that wants all of them has them, and each is sound. */
 	while (count < 8192 && (buffers[count] = rte_pktmbuf_alloc(pool))) {
 		assert_ptr_equal(buffers[count]->pool, pool);
