@@ -16,7 +16,7 @@
 #define VALUE_NAME(value) ((uint32_t)((value) >> 32) & UINT32_C(0x5fffffff))
 /* The name is of a copy, at an offset: the sender's program has no part in its end. */
 #define NAME_CHUNK (UINT32_C(1) << 30)
-#define NAMES      (UINT32_C(1) << 29) /* of others, each below this */
+#define NAMES      (UINT32_C(1) << 29) /* of others, each below this; they come again */
 /* It has data beside the bits: the store's offset. The offset of a copy is below. */
 #define VALUE_MARKED        (UINT64_C(1) << 31)
 #define VALUE_OFFSET(value) ((uint32_t)(value)&INT32_MAX)

@@ -874,7 +874,6 @@ enum answer messages_open(const struct messages_options *options, struct message
 	messages->greeted = ITEM_GREETED;
 	messages->user_word.kind = ITEM_TELL;
 	messages->share = options->headers / options->count;
-	messages->names = 1;
 	for (unsigned i = 0; i < CLASSES; i++)
 		list_init(&messages->waiting[i]);
 	list_init(&messages->fetched);

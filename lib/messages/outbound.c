@@ -331,14 +331,29 @@ static bool short_start(struct messages *messages, struct transfer *message)
 	return true;
 }
 
+/* A name for a longer send to a peer. Names come again, and a send that nobody receives keeps its
+ * own: `begun` is in the order of names, from the one that comes next. So only the first may have
+ * the next name, and is the last then. */
+static uint32_t name_take(struct peer *to)
+{
+	struct transfer *oldest;
+
+	do {
+		to->names = to->names == NAMES - 1 ? 1 : to->names + 1;
+		oldest = list_first(&to->begun, struct transfer, link);
+		if (!oldest || VALUE_NAME(oldest->value) != to->names)
+			return to->names;
+		link_remove(&oldest->link);
+		list_append(&to->begun, &oldest->link);
+	} while (true);
+}
+
 static bool long_start(struct messages *messages, struct transfer *message)
 {
 	struct peer *to = &messages->peers[message->peer];
-	const uint32_t name = messages->names;
-	const struct entry_wish wish = {
+	struct entry_wish wish = {
 		.portal = PORTAL_SIDE,
 		.first = true,
-		.bits = name,
 		.peer = message->peer,
 		.start = message->buffer,
 		.vector = message->vector,
@@ -350,19 +365,19 @@ static bool long_start(struct messages *messages, struct transfer *message)
 	};
 
 	/* M6: as many as are left for others. */
-	if (messages->longer + to->longer >= LONGER_MAX || !vector_bind(messages, message) ||
-		!entry_append(messages, &wish, &message->entry, &message->generation))
+	if (messages->longer + to->longer >= LONGER_MAX || !vector_bind(messages, message))
+		return false;
+	wish.bits = name_take(to);
+	if (!entry_append(messages, &wish, &message->entry, &message->generation))
 		return false;
 	list_append(&to->begun, &message->link);
 	to->longer++;
 	messages->longer++;
-	messages->names = name == NAMES - 1 ? 1 : name + 1;
 	messages->pending++;
 	message->posted = true;
 	message->acknowledged = message->kept = message->fetched = false;
-	store_post(messages, message,
-		(message->synchronous ? VALUE_SYNCHRONOUS : 0) | (uint64_t)name << 32,
-		message->buffer, &message->outcome);
+	message->value = (message->synchronous ? VALUE_SYNCHRONOUS : 0) | wish.bits << 32;
+	store_post(messages, message, message->value, message->buffer, &message->outcome);
 	return true;
 }
 

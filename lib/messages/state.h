@@ -95,7 +95,7 @@ struct peer {
 	unsigned chunk_count;
 	unsigned chunks_small; /* of them */
 	struct link waiting;   /* sends */
-	struct link begun;     /* longer sends */
+	struct link begun;     /* longer sends, in the order of their names */
 	struct link link;      /* in messages.blocked */
 	bool blocked, failed;
 	bool asks;   /* M12: the next message wants an answer */
@@ -108,6 +108,7 @@ struct peer {
 	uint32_t uses;       /* of the number */
 	uint32_t fetches;    /* by receives, that were not answered */
 	uint32_t longer;     /* sends in `begun` */
+	uint32_t names;      /* of the last longer send */
 	uint32_t vectors;    /* of its messages, which have a region */
 	struct link retired; /* in the list of those whose number is free */
 	struct tell tell;
@@ -160,7 +161,6 @@ struct messages {
 	uint64_t letters;       /* so many were sent, */
 	_Atomic uint64_t letters_ended; /* and so many have ended */
 	uint64_t pending;               /* slots in use, and longer sends that have begun or wait */
-	uint32_t names;                 /* of longer sends */
 	uint32_t longer, vectors;       /* of all peers */
 	bool disabled;                  /* the side Portal */
 	bool waits;                     /* perhaps: something that waits_resume() goes on with */

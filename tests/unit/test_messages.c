@@ -221,6 +221,30 @@ static void sends_are_given_up(void **state)
 	lengths_arrive();
 }
 
+/* A sender has used all names for longer sends, while nobody received two of them. */
+static void names_of_longer_sends_come_again(void **state)
+{
+	enum { COUNT = 5 };
+	static char sent[COUNT][LONG], got[LONG];
+	struct letter out[COUNT], in;
+
+	(void)state;
+	for (uint32_t i = 0; i < COUNT; i++) {
+		fill(sent[i], LONG, i);
+		if (i == 2)
+			ends[0]->peers[1].names = NAMES - 2;
+		post_send(&out[i], 0, i, sent[i], LONG, false);
+	}
+	settle(nothing_flies, ends[0]);
+	for (uint32_t i = 0; i < COUNT; i++) {
+		post_receive(&in, 1, i, 0, got, LONG);
+		letter_settle(&in);
+		letter_settle(&out[i]);
+		assert_int_equal(in.message.result, TRANSFER_DONE);
+		assert_memory_equal(got, sent[i], LONG);
+	}
+}
+
 static void receives_beyond_the_table_wait_in_order(void **state)
 {
 	enum { COUNT = RECEIVES_MAX + 500 };
@@ -488,6 +512,7 @@ int main(void)
 		CASE(a_message_of_a_peer_that_has_not_joined_is_received),
 		CASE(a_receive_is_given_up_when_its_sender_has_joined),
 		CASE(sends_are_given_up),
+		CASE(names_of_longer_sends_come_again),
 		CASE(receives_beyond_the_table_wait_in_order),
 		CASE(random_messages_match_as_the_oracle_says),
 		CASE(data_stands_beside_the_bits),
