@@ -11,6 +11,7 @@
  * too long has the launcher end the job, whose SIGTERM reaches programs that make no calls.
  *
  * E1. A signal's handler calls nothing of Portals and nothing that locks: it ends the process.
+ * E2. A child that a rank has made by fork() ends alone.
  */
 #include "state.h"
 
@@ -36,6 +37,7 @@ static ptl_handle_ct_t counters[NOTICE_COUNT];
 static int leaving;     /* 1: a thread is in gasnet_exit() */
 static int interrupted; /* 1: a signal ends the process */
 static volatile sig_atomic_t last_code;
+static pid_t process; /* the rank's; not that of a child (E2) */
 
 /* --- signals */
 
@@ -80,12 +82,13 @@ static void catch_unless_caught(int number, const char *name, void (*function)(i
 static void program_ended(int code, void *nothing)
 {
 	(void)nothing;
-	if (gasnet.stage != STAGE_NONE)
+	if (gasnet.stage != STAGE_NONE && getpid() == process)
 		gasnet_exit(code);
 }
 
 void exit_catch(void)
 {
+	process = getpid();
 	catch_unless_caught(SIGQUIT, "QUIT", quit_take);
 	catch_unless_caught(SIGTERM, "TERM", signal_pass);
 	catch_unless_caught(SIGINT, "INT", signal_pass);
@@ -191,7 +194,8 @@ static void alarm_set(int code)
 
 void gasnet_exit(int exitcode)
 {
-	if (__atomic_load_n(&interrupted, __ATOMIC_RELAXED) || gasnet.stage == STAGE_NONE)
+	if (__atomic_load_n(&interrupted, __ATOMIC_RELAXED) || gasnet.stage == STAGE_NONE ||
+		getpid() != process)
 		_exit(exitcode);
 	while (__atomic_exchange_n(&leaving, 1, __ATOMIC_ACQ_REL))
 		pause();

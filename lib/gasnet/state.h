@@ -26,7 +26,7 @@
  *     got the process id of a rank which has ended is taken for the rank.
  *
  * segments.c has P1, rings.c R1 to R4, transfer.c T1 to T3, phases.c B1 to B3, collective.c C1 and
- * C2, exit.c E1.
+ * C2, exit.c E1 and E2.
  *
  * No lock is taken while another one is held.
  */

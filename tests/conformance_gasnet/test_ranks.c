@@ -6,7 +6,7 @@
  * Compiled for SEQ, PAR and PARSYNC. The scenarios of leave_table end the job, each in its own way,
  * which test_exit.py watches.
  *
- * Covers: lib/gasnet/collective.c, lib/gasnet/dispatch.c, lib/gasnet/library.c,
+ * Covers: lib/gasnet/collective.c, lib/gasnet/dispatch.c, lib/gasnet/exit.c, lib/gasnet/library.c,
  * lib/gasnet/phases.c, lib/gasnet/pieces.c, lib/gasnet/segments.c, lib/gasnet/receive.c,
  * lib/gasnet/send.c, lib/gasnet/start.c, lib/gasnet/transfer.c, lib/gasnet/variables.c,
  * lib/p4/cards.c, lib/runtime/runtime.c. */
@@ -14,6 +14,7 @@
 
 #include <signal.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -238,6 +239,37 @@ static void barriers(void)
 		(rank == 0 ? GASNET_ERR_BARRIER_MISMATCH : GASNET_OK));
 	for (unsigned i = 0; i < 300; i++)
 		CHECK(gasnet_barrier((int)i, 0) == GASNET_OK);
+}
+
+/* --- children of a rank */
+
+static int child_run(void (*end)(void))
+{
+	const pid_t child = fork();
+	int ended;
+
+	if (child == 0)
+		end();
+	CHECK(child > 0 && waitpid(child, &ended, 0) == child && WIFEXITED(ended));
+	return WEXITSTATUS(ended);
+}
+
+static void child_exits(void)
+{
+	exit(3);
+}
+
+static void child_calls(void)
+{
+	gasnet_exit(4);
+}
+
+/* The end of a child is not the end of the job. */
+static void children(void)
+{
+	CHECK(child_run(child_exits) == 3);
+	CHECK(child_run(child_calls) == 4);
+	barrier_pass();
 }
 
 static volatile unsigned stage;
@@ -545,6 +577,7 @@ static const struct {
 	{"pieces", pieces_run, false},
 	{"flood", flood, false},
 	{"barriers", barriers, false},
+	{"children", children, false},
 #ifndef GASNET_SEQ
 	{"threads", threads, false},
 	{"leave-threads", leave_threads, true},
