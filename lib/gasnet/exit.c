@@ -50,10 +50,10 @@ static void signal_pass(int number)
 	_exit(last_code);
 }
 
+/* That of signal_pass(), or one that comes from elsewhere, at any time (E1). */
 static void quit_take(int number)
 {
-	(void)number;
-	gasnet_exit(last_code);
+	_exit(__atomic_load_n(&interrupted, __ATOMIC_RELAXED) ? last_code : 128 + number);
 }
 
 /* The others have not left, or closing hangs. */

@@ -158,6 +158,15 @@ class Exit(unittest.TestCase):
         for which in (0, 1):
             self.killed(which, "wait-sending")
 
+    def test_a_rank_is_quit(self):
+        """The handler calls nothing of Portals, in which the rank may be, and this end is no success."""
+        with self.start(SEQ, "wait") as job:
+            ranks = [int(job.stdout.readline()) for _ in range(3)]
+            os.kill(ranks[1], signal.SIGQUIT)
+            _, errors = job.communicate(timeout=TIMEOUT)
+            self.assertEqual(job.returncode, 131, errors)
+            self.none_left(job.pid)
+
     def freezes(self, scenario, code, variable):
         """A rank stops, and goes on with SIGCONT."""
         with self.start(SEQ, scenario, ranks=1, **{variable: "1"}) as job:
