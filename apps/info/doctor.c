@@ -17,6 +17,7 @@
 #include "../setting.h"
 
 #define EXIT_USAGE 2
+#define BLANKS     " \t\n\v\f\r" /* as settings have them */
 
 static const struct {
 	const char *name;
@@ -118,16 +119,22 @@ bool doctor_has(const struct doctor *doctor, enum kind kind)
 
 /* --- what the settings say */
 
-/* Item n of a list; a list of one item is the same for all. */
+/* Item n of a list, without the blanks around it; a list of one item is the same for all. */
 static void list_item(const char *list, unsigned n, char *item, size_t size)
 {
+	size_t length;
+
 	if (!strchr(list, ';'))
 		n = 0;
 	for (; n > 0 && *list != '\0'; n--) {
 		list += strcspn(list, ";");
 		list += *list == ';';
 	}
-	snprintf(item, size, "%.*s", (int)strcspn(list, ";"), list);
+	list += strspn(list, BLANKS);
+	length = strcspn(list, ";");
+	while (length > 0 && strchr(BLANKS, list[length - 1]))
+		length--;
+	snprintf(item, size, "%.*s", (int)length, list);
 }
 
 /* The same of a setting. Returns false if it is blank. */
@@ -232,10 +239,7 @@ static void settings_read(struct doctor *doctor)
 	for (int i = 0; i < interfaces && i < DOCTOR_INTERFACES; i++) {
 		struct doctor_interface *interface = &doctor->interfaces[i];
 
-		if (interfaces == 1)
-			snprintf(interface->name, sizeof(interface->name), "%s", names);
-		else
-			list_item(names, (unsigned)i, interface->name, sizeof(interface->name));
+		list_item(names, (unsigned)i, interface->name, sizeof(interface->name));
 		interface_sort(interface);
 		if (doctor->live)
 			interface_name(interface);

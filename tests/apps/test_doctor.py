@@ -100,7 +100,7 @@ class Doctor(Case):
         self.assertEqual(report["failures"] > 0, level == "failure")
 
     def test_a_good_machine_is_found_good(self):
-        for interface in (CARD, "eth9", f"{CARD};eth9;loop:a;node:a", ""):
+        for interface in (CARD, "eth9", f"{CARD};eth9;loop:a;node:a", f" {CARD} ; eth9; loop:a ;\tnode:a", " eth9 ", ""):
             with self.subTest(interface=interface):
                 done = self.doctor(interface)
                 report = self.expect_json(done)
@@ -115,6 +115,7 @@ class Doctor(Case):
 
     def test_poll_core(self):
         self.expect("poll core", "ok", "CPU 2", "")
+        self.expect("poll core", "ok", "CPU 2", "", PTL_POLL_CORE=" 2 ")
         self.write(f"{CPU}/online", "0-1,3")
         self.expect("poll core", "failure", "CPU 2", "PTL_POLL_CORE=3")
         self.expect("poll core", "warning", "PTL_POLL=busy", "PTL_POLL_CORE=3", PTL_POLL_CORE="",
