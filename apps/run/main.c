@@ -240,7 +240,7 @@ static void hosts_network(void)
 		usage();
 	}
 	/* Hydra gives its environment to all processes. */
-	if (!port || !port[0])
+	if (!parse_given("PTL_IFACE_NAME"))
 		setenv("PTL_IFACE_NAME", "udp", 1);
 }
 
@@ -248,7 +248,7 @@ int main(int count, char **words)
 {
 	struct options options = {0};
 	char name[NAME_BYTES], port[NAME_BYTES + 8];
-	const char *given = getenv("PTL_IFACE_NAME");
+	const bool given = parse_given("PTL_IFACE_NAME");
 	int code;
 
 	output_watch("postern-run", EXIT_FAILURE);
@@ -259,11 +259,9 @@ int main(int count, char **words)
 	}
 	snprintf(name, sizeof(name), JOB_NODE "%d", (int)getpid());
 	snprintf(port, sizeof(port), "node:%s", name);
-	if (options.job.meet && (!given || !*given)) {
-		given = "udp";
-		setenv("PTL_IFACE_NAME", given, 1);
-	}
-	if (given && *given)
+	if (options.job.meet && !given)
+		setenv("PTL_IFACE_NAME", "udp", 1);
+	if (options.job.meet || given)
 		return job_run(&options.job);
 	setenv("PTL_IFACE_NAME", port, 1);
 	directory_remove_numbered(JOB_NODE); /* of those that were killed */

@@ -100,7 +100,7 @@ class Run(programs.Case):
     # --- what ranks are told
 
     def test_each_rank_has_a_place_of_its_own_on_a_node_of_their_own(self):
-        for settings in ({}, {"PTL_IFACE_NAME": ""}):
+        for settings in ({}, {"PTL_IFACE_NAME": ""}, {"PTL_IFACE_NAME": " "}):
             done = self.expect_success(self.job(7, "sh", "-c", "echo $PMI_RANK $PMI_SIZE $PTL_IFACE_NAME", **settings))
             lines = sorted(done.stdout.split("\n")[:-1])
             node = lines[0].split()[-1]
@@ -503,7 +503,7 @@ class Hydra(programs.Case):
         self.assertEqual(self.finish(job)[:2], (0, "went on\n"))
 
     def test_processes_of_several_hosts_use_udp_if_nothing_is_set(self):
-        for settings, port in (({}, "udp"), ({"PTL_IFACE_NAME": ""}, "udp"), ({"PTL_IFACE_NAME": "eth1"}, "eth1")):
+        for settings, port in (({}, "udp"), ({"PTL_IFACE_NAME": " "}, "udp"), ({"PTL_IFACE_NAME": "eth1"}, "eth1")):
             done = self.expect_success(self.hydra(programs.program("postern-run"), "-n", "2", "-H", "localhost", "sh", "-c",
                                                   "echo by $PTL_IFACE_NAME", **settings))
             self.assertEqual(done.stdout.split("\n"), [f"by {port}"] * 2 + [""])
