@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* driver.c - see driver.h. When EAL starts it loads all drivers that are installed. */
+#include <dlfcn.h>
+#include <limits.h>
 #include <link.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -37,14 +39,14 @@ struct library {
 static int library_compare(struct dl_phdr_info *loaded, size_t size, void *context)
 {
 	struct library *library = context;
-	const char *found = strstr(loaded->dlpi_name, library->name);
 	(void)size;
-	if (found)
-		library->path = found;
-	return found != NULL;
+	if (!strstr(loaded->dlpi_name, library->name))
+		return 0;
+	library->path = loaded->dlpi_name;
+	return 1;
 }
 
-/* From its name on, "librte_eal.so.23"; NULL: it is not loaded. */
+/* Its path; NULL: it is not loaded. */
 static const char *library_find(const char *name)
 {
 	struct library library = {.name = name};
@@ -52,26 +54,58 @@ static const char *library_find(const char *name)
 	return library.path;
 }
 
-bool driver_missing(const char *name, const char *device)
+/* The rest of the path of DPDK's core, ".23"; NULL: DPDK is no shared library. */
+static const char *dpdk_version(const char **path)
 {
 	static const char eal[] = "librte_eal.so";
-	const char *loaded = library_find(eal), *driver = NULL;
-	char library[64], package[64];
-	for (size_t n = 0; n < sizeof(drivers) / sizeof(drivers[0]); n++)
-		if (strncmp(device, drivers[n].device, strlen(drivers[n].device)) == 0)
-			driver = drivers[n].driver;
-	if (!driver || !loaded)
-		return false;
-	snprintf(library, sizeof(library), "librte_net_%s.so", driver);
-	if (library_find(library))
-		return false;
+	*path = library_find(eal);
+	return *path ? strstr(*path, eal) + sizeof(eal) - 1 : NULL;
+}
+
+/* kind: "net_tap"; version: ".23" */
+static void library_missing(const char *name, const char *kind, const char *version)
+{
+	char package[64];
 	/* Debian's packages have the number of DPDK's interface at their end. */
-	snprintf(package, sizeof(package), "librte-net-%s%s", driver,
-		loaded + sizeof(eal) - 1 + (loaded[sizeof(eal) - 1] == '.'));
+	snprintf(package, sizeof(package), "librte-%s%s", kind, version + (version[0] == '.'));
 	for (char *letter = package; *letter; letter++)
 		if (*letter == '_')
 			*letter = '-';
-	log_error("%s: DPDK's driver %s is not installed: on Debian apt install %s", name, library,
+	log_error("%s: DPDK's librte_%s.so is not installed: on Debian apt install %s", name, kind,
 		package);
+}
+
+bool driver_missing(const char *name, const char *device)
+{
+	const char *path, *version = dpdk_version(&path), *driver = NULL;
+	char kind[32], library[64];
+	for (size_t n = 0; n < sizeof(drivers) / sizeof(drivers[0]); n++)
+		if (strncmp(device, drivers[n].device, strlen(drivers[n].device)) == 0)
+			driver = drivers[n].driver;
+	if (!driver || !version)
+		return false;
+	snprintf(kind, sizeof(kind), "net_%s", driver);
+	snprintf(library, sizeof(library), "librte_%s.so", kind);
+	if (library_find(library))
+		return false;
+	library_missing(name, kind, version);
 	return true;
+}
+
+void *library_function(const char *name, const char *kind, const char *function)
+{
+	const char *eal, *version = dpdk_version(&eal);
+	char path[PATH_MAX];
+	void *library;
+	if (!version)
+		return NULL;
+	snprintf(path, sizeof(path), "%.*s_%s.so%s", (int)(version - eal) - (int)strlen("_eal.so"),
+		eal, kind, version);
+	library = dlopen(path, RTLD_NOW);
+	if (!library) {
+		log_debug(LOG_DPDK, "%s", dlerror());
+		library_missing(name, kind, version);
+		return NULL;
+	}
+	return dlsym(library, function);
 }

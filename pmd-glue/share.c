@@ -26,11 +26,16 @@
 
 #include <base/log.h>
 #include <base/settings.h>
+#include <pmd-glue/driver.h>
 #include <pmd-glue/hugepages.h>
 #include <pmd-glue/share.h>
 
 #define NAME_MAX_BYTES 32u
 #define MEMORY_LEAST   (UINT64_C(64) << 20)
+
+/* A program with DPDK's archives has it. For others the library is loaded only here: it brings a
+ * dozen others along, such as libpcap, and a third of the time in which a process starts. */
+extern int rte_pdump_init(void) __attribute__((weak));
 
 static char left_directory[SHARE_PATH_MAX]; /* what is to be removed: files there that begin so */
 static char left_prefix[NAME_MAX_BYTES + sizeof("map_")];
@@ -134,6 +139,7 @@ static void share_end(void)
 int share_begin(const char *directory)
 {
 	const char *name = setting_text(SETTING_SHARE);
+	int (*init)(void) = rte_pdump_init;
 
 	snprintf(left_directory, sizeof(left_directory), "%s", directory);
 	snprintf(left_prefix, sizeof(left_prefix), "%smap_", name);
@@ -141,7 +147,9 @@ int share_begin(const char *directory)
 	if (atexit(share_end) != 0)
 		log_debug(LOG_DPDK, "no handler for the end: %smap_* will stay in %s", name,
 			directory);
-	if (rte_pdump_init() != 0) {
+	if (!init && !(init = library_function("PTL_SHARE", "pdump", "rte_pdump_init")))
+		return -1;
+	if (init() != 0) {
 		log_error("PTL_SHARE=%s: DPDK cannot answer dpdk-dumpcap: %s: unset PTL_SHARE",
 			name, rte_strerror(rte_errno));
 		return -1;

@@ -5,9 +5,10 @@
 That takes hugepages, which this test asks the kernel for and gives back; where it gives none it is skipped, also with CI=true:
 they are not among what a machine for tests must have.
 
-Covers: pmd-glue/share.c.
+Covers: pmd-glue/share.c, pmd-glue/driver.c.
 """
 import ctypes
+import glob
 import os
 import shutil
 import struct
@@ -121,6 +122,14 @@ class Dumpcap(programs.Case):
         self.expect_success(programs.run("postern-perf", "--peer", "1:1", "--iterations", "10", "latency", **self.memif(2)))
         self.assertEqual(self.finish(first)[0], 0)
         self.assertEqual(os.listdir(self.pages), [])
+
+    def test_without_the_library_it_names_the_package(self):
+        for library in glob.glob("/usr/lib/*/librte_pdump.so.*"):
+            self.assertEqual(subprocess.run(["mount", "--bind", "/dev/null", library], check=False).returncode, 0)
+            self.addCleanup(subprocess.run, ["umount", library], check=False)
+        done = programs.run("postern-perf", "--iterations", "10", "latency", PTL_SHARE=self.name)
+        self.assertNotEqual(done.returncode, 0)
+        self.assertRegex(done.stderr.splitlines()[0], r"^.*PTL_SHARE: DPDK's librte_pdump.so is not installed: on Debian apt install librte-pdump\d")
 
 
 class Refusals(programs.Case):
