@@ -35,13 +35,13 @@ static struct assembly *assembly_find(const struct peer *peer, uint32_t number)
 static enum assembly_verdict more_check(
 	const struct peer *peer, uint32_t started, const struct record *record)
 {
-	const struct assembly *assembly;
+	const struct assembly *assembly = assembly_find(peer, record->message);
 
-	if (!serial_before(record->message, started))
-		return ASSEMBLY_UNKNOWN;
-	assembly = assembly_find(peer, record->message);
-	if (assembly && (record->extent > assembly->length ||
-				record->data_length > assembly->length - record->extent))
+	/* One that is under way has begun, however many have begun since. */
+	if (!assembly)
+		return serial_before(record->message, started) ? ASSEMBLY_FINE : ASSEMBLY_UNKNOWN;
+	if (record->extent > assembly->length ||
+		record->data_length > assembly->length - record->extent)
 		return ASSEMBLY_BAD;
 	return ASSEMBLY_FINE;
 }

@@ -255,6 +255,25 @@ static void send__a_short_message_overtakes_the_rest_of_a_long_one(void **state)
 	network_destroy(network);
 }
 
+/* A message is under way, and more than 2^31 others begin meanwhile. */
+static void send__a_message_that_is_under_way_outlives_two_billion_others(void **state)
+{
+	struct network *network = network_standard(2, network_seed());
+	struct node *node = &network->nodes[1];
+
+	(void)state;
+	network_start(network);
+	network_send(network, 0, 1, 2000000);
+	while (node->begun == 0)
+		network_step(network);
+	((struct peer *)(uintptr_t)network_peer(network, 0, 1))->tx_message += 1u << 31;
+	((struct peer *)(uintptr_t)network_peer(network, 1, 0))->rx_message += 1u << 31;
+	network_send(network, 0, 1, 8);
+	assert_true(network_run(network, 10 * SECOND));
+	network_check(network);
+	network_destroy(network);
+}
+
 /* Bursts of messages of all sizes among all nodes, which all arrive. */
 static void traffic_run(struct network *network, unsigned messages)
 {
@@ -933,6 +952,7 @@ int main(void)
 		cmocka_unit_test(send__a_burst_of_small_messages_leaves_in_few_frames),
 		cmocka_unit_test(send__a_burst_of_small_messages_to_a_near_peer_leaves_in_fewer),
 		cmocka_unit_test(send__a_short_message_overtakes_the_rest_of_a_long_one),
+		cmocka_unit_test(send__a_message_that_is_under_way_outlives_two_billion_others),
 		cmocka_unit_test(faults__loss_duplication_reordering_and_corruption_lose_nothing),
 		cmocka_unit_test(loss__leaves_a_window_that_keeps_both_ends_at_work_within_a_host),
 		cmocka_unit_test(faults__half_of_all_frames_lost_lose_nothing),
