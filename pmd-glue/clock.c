@@ -14,6 +14,9 @@
  *
  * I3. A frequency is wrong by less than 1 part in 50,000: both readings that it comes from are
  *     known to READING_SURE, and LEARN_TIME lies between them.
+ *
+ * I4. A TSC that is far behind its start has begun anew, as many do while the machine sleeps. From
+ *     then on time is the kernel's, for good: it may be behind the last reading by what I3 says.
  */
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -27,14 +30,16 @@
 
 #define SCALE_SHIFT  32
 #define LEARN_TIME   (100 * MILLISECOND)
-#define READING_SURE 1000 /* ns */
-#define READINGS     16u  /* of which one is likely to be undisturbed */
+#define READING_SURE 1000               /* ns */
+#define READINGS     16u                /* of which one is likely to be undisturbed */
+#define TICKS_APART  (INT64_C(1) << 24) /* more than the TSCs of two CPUs differ: some 5 ms */
 
 enum clock_state {
 	CLOCK_KERNEL,
 	CLOCK_LEARNS,
 	CLOCK_SETTLES, /* one thread reads the clocks for the second time */
-	CLOCK_TICKS
+	CLOCK_TICKS,
+	CLOCK_LOST /* I4 */
 };
 
 /* The kernel's time at a tick, or up to READING_SURE after it. */
@@ -114,6 +119,15 @@ static uint64_t clock_learn(void)
 	return time_monotonic();
 }
 
+/* The TSC is behind its start by so many ticks. */
+static __attribute__((noinline)) uint64_t clock_behind(int64_t ticks)
+{
+	if (ticks < TICKS_APART)
+		return clock_start.time; /* this CPU's is a little behind */
+	atomic_store_explicit(&clock_state, CLOCK_LOST, memory_order_relaxed);
+	return time_monotonic();
+}
+
 uint64_t glue_now(void *context)
 {
 	uint64_t ticks;
@@ -121,9 +135,8 @@ uint64_t glue_now(void *context)
 	if (atomic_load_explicit(&clock_state, memory_order_acquire) != CLOCK_TICKS)
 		return clock_learn();
 	ticks = rte_rdtsc() - clock_start.ticks;
-	/* This CPU's TSC is a little behind. */
 	if ((int64_t)ticks < 0)
-		ticks = 0;
+		return clock_behind(-(int64_t)ticks);
 	return clock_start.time +
 	       (uint64_t)(((unsigned __int128)ticks * clock_scale) >> SCALE_SHIFT);
 }
