@@ -38,21 +38,33 @@ void portal_settle(struct space *space, uint32_t index)
 	tier_log(space, portal_queue(portal), &event, &account);
 }
 
-void portal_exhaust(struct space *space, uint32_t index)
+/* Disables a Portal, whose event is owed. */
+static void portal_stop(struct space *space, uint32_t index)
 {
 	PROBE(disable, index, space->engine->self.nid, space->engine->self.pid);
 	portal_turn(space, index, PORTAL_DISABLED);
 	space->portals[index].owes = true;
+}
+
+void portal_exhaust(struct space *space, uint32_t index)
+{
+	portal_stop(space, index);
 	portal_settle(space, index);
 }
 
+/* All are disabled before the first says so, as its event finds the queue full once more. */
 void portals_exhaust(struct space *space, const struct queue *queue)
 {
-	for (uint32_t i = 0; i < space->segment->limits.portals && queue->controlled != 0; i++)
+	const uint32_t portals = space->segment->limits.portals;
+
+	for (uint32_t i = 0; i < portals && queue->controlled != 0; i++)
 		if (space->portals[i].controlled && portal_queue(&space->portals[i]) == queue &&
 			atomic_load_explicit(&segment_portal(space->segment, i)->state,
 				memory_order_relaxed) == PORTAL_ENABLED)
-			portal_exhaust(space, i);
+			portal_stop(space, i);
+	for (uint32_t i = 0; i < portals; i++)
+		if (portal_queue(&space->portals[i]) == queue)
+			portal_settle(space, i);
 }
 
 /* Begins a round if the last one has ended. Returns how many places of so many are left. */

@@ -3,6 +3,7 @@
  * the shares of strangers.
  *
  * Covers: lib/engine/portal.c. */
+#include <stdlib.h>
 #include <string.h>
 
 #include <base/handle.h>
@@ -153,6 +154,62 @@ static void control__is_lost_when_events_that_cannot_be_refused_fill_the_queue(v
 		rig_tier_event(target->space, queue, TIER_LINK);
 	rig_tier_event(target->space, queue, TIER_DISABLED);
 	rig_tier_event(target->space, queue, TIER_LINK);
+}
+
+/* A space with as many Portals as there may be, which are controlled and log to one queue of 4
+ * events. */
+static struct rig *space_wide(struct fake_target *target, uint64_t *queue)
+{
+	const struct segment_limits limits = {.entries = 64,
+		.regions = 64,
+		.attached = 64,
+		.queues = 1,
+		.portals = LIMIT_PORTALS,
+		.access = 1,
+		.event_bytes = 1 << 20,
+		.further = true};
+	struct space_options options = {
+		.kind = SPACE_TIERS, .interface = RIG_INTERFACE + 2, .uid = RIG_UID};
+	struct command open = {.kind = COMMAND_PORTAL_OPEN, .update = 1};
+	struct rig *space = calloc(1, sizeof(*space));
+	size_t fixed, size = (segment_size(&limits, &fixed) + 4095) & ~(size_t)4095;
+	void *memory = aligned_alloc(4096, size);
+
+	assert_true(space && memory);
+	memset(memory, 0, size);
+	*space = *target->space;
+	space->space = 5;
+	options.segment = space->segment = segment_init(memory, &limits, 300);
+	space->events_used = 0;
+	assert_true(engine_space_open(space->engine, space->space, &options));
+	open.object.other = *queue = rig_queue(space, 4);
+	for (; open.object.index < LIMIT_PORTALS; open.object.index++) {
+		atomic_store(
+			&segment_portal(space->segment, open.object.index)->state, PORTAL_CLAIMED);
+		assert_int_equal(rig_ask(space, &open), ANSWER_OK);
+	}
+	return space;
+}
+
+/* However many they are: none is disabled within the end of another. */
+static void control__of_all_portals_of_a_queue_is_lost_at_once(void **state)
+{
+	struct fake_target *target = *state;
+	struct rig_tier_event event;
+	uint64_t queue;
+	struct rig *space = space_wide(target, &queue);
+
+	for (int i = 0; i < 5; i++)
+		rig_append(space, &(struct rig_tier){.options = BOTH});
+	assert_int_equal(rig_take_tier(space, queue, &event), QUEUE_EVENT_AFTER_GAP);
+	for (int i = 0; i < 4 + QUEUE_SPARE; i++) {
+		assert_int_equal(event.kind, TIER_DISABLED);
+		(void)rig_take_tier(space, queue, &event);
+	}
+	assert_int_equal(segment_queue(space->segment, handle_index(queue))->controlled, 0);
+	assert_int_equal(rig_counter(space, events_lost), 5 + LIMIT_PORTALS - 4 - QUEUE_SPARE);
+	rig_stop(target->rig);
+	rig_space_free(space);
 }
 
 static void queue__that_is_full_loses_its_oldest_events_and_says_so(void **state)
@@ -447,6 +504,7 @@ int main(void)
 		test(control__refuses_what_finds_no_entry_or_no_place_and_says_so_once),
 		test(control__keeps_places_for_the_ends_of_what_it_has_accepted),
 		test(control__is_lost_when_events_that_cannot_be_refused_fill_the_queue),
+		test(control__of_all_portals_of_a_queue_is_lost_at_once),
 		test(queue__that_is_full_loses_its_oldest_events_and_says_so),
 		test(strangers__of_one_node_or_of_twelve_leave_places_to_others),
 		test(strangers__fill_their_places_alone),
