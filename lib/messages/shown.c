@@ -216,7 +216,8 @@ static enum answer show_search(
 /* Takes the oldest header out of the poll core's list whose message is here. */
 static void show_ask(struct messages *messages, uint64_t least)
 {
-	struct unexpected *showing = malloc(sizeof(*showing) + messages->options.eager);
+	const uint64_t room = kept_most(messages);
+	struct unexpected *showing = malloc(sizeof(*showing) + room);
 	struct probe probe = {.kind = ITEM_PROBE};
 	enum answer answer;
 
@@ -224,7 +225,7 @@ static void show_ask(struct messages *messages, uint64_t least)
 		return; /* it is asked for again */
 	*showing = (struct unexpected){.transfer = {.kind = ITEM_UNEXPECTED},
 		.least = least < messages->options.eager ? least : messages->options.eager,
-		.room = messages->options.eager};
+		.room = room};
 	messages->seen_bytes += showing->room;
 	messages->seen_count++;
 	list_append(&messages->unexpected, &showing->all);

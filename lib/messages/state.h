@@ -208,6 +208,12 @@ static inline struct process process_of_peer(const struct messages *messages, ui
 	return messages->options.peers ? messages->options.peers[peer] : messages->map[peer];
 }
 
+/* Bytes of a message whose data may be kept here: a letter's is, whatever its sender's `eager`. */
+static inline uint64_t kept_most(const struct messages *messages)
+{
+	return messages->options.eager < COPIED_MAX ? COPIED_MAX : messages->options.eager;
+}
+
 /* Where messages of a class are matched. */
 static inline unsigned class_portal(unsigned class)
 {

@@ -86,7 +86,7 @@ struct unexpected *messages_take(
 	if (!messages_probe_wish(messages, wish, found))
 		return NULL;
 	/* A longer message has its data at the sender. */
-	room = found->length <= messages->options.eager ? found->length : 0;
+	room = found->length <= kept_most(messages) ? found->length : 0;
 	taken = malloc(sizeof(*taken) + room);
 	if (!taken || !messages_visit(messages)) {
 		free(taken);

@@ -62,6 +62,43 @@ static void a_probe_finds_what_is_fetched_to_be_shown(void **state)
 	teardown(state);
 }
 
+/* Its sender copies longer messages than this end. It was shown, or taken. */
+static void a_letter_longer_than_what_this_end_copies_has_room(void **state)
+{
+	static char sent[COPIED_MAX], got[COPIED_MAX];
+	struct message_found found;
+	struct unexpected *kept;
+	struct letter out, in;
+
+	(void)state;
+	fill(sent, sizeof(sent), 9);
+	for (unsigned taken = 0; taken < 2; taken++) {
+		ends_open(1 << 20, 1 << 16);
+		ends[1]->options.eager = 8;
+		post_send(&out, 0, 1, sent, sizeof(sent), false);
+		settle(nothing_flies, ends[0]);
+		if (taken) {
+			kept = take_from(0, 1, &found);
+			assert_non_null(kept);
+		} else {
+			settle(message_shown, ends[1]);
+			kept = shown;
+		}
+		assert_int_equal(kept->moved, sizeof(sent));
+		assert_true(kept->moved <= kept->room);
+		assert_memory_equal(kept->data, sent, sizeof(sent));
+		if (taken) {
+			messages_discard(ends[1], kept);
+		} else {
+			messages_shown(ends[1], false);
+			post_receive(&in, 1, 1, 0, got, sizeof(got));
+			letter_settle(&in);
+			assert_memory_equal(got, sent, sizeof(sent));
+		}
+		teardown(state);
+	}
+}
+
 static void messages_that_were_seen_are_received_in_their_order(void **state)
 {
 	char got[4];
@@ -357,6 +394,7 @@ int main(void)
 		CASE_OPEN(a_message_that_is_shown_is_known_as_it_was_sent),
 		CASE_OPEN(a_synchronous_message_that_is_fetched_to_be_shown_is_not_done),
 		CASE_OPEN(a_short_message_that_was_kept_is_received_without_memory),
+		CASE_OPEN(a_letter_longer_than_what_this_end_copies_has_room),
 		CASE_OPEN(messages_that_were_seen_are_received_in_their_order),
 		CASE_OPEN(a_probe_finds_nothing_of_a_peer_that_was_dismissed),
 	};
