@@ -2,6 +2,7 @@
 /* fabric.c - fabrics, domains, and queues of events that are not completions. */
 #include <fi/remote.h>
 
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -379,6 +380,22 @@ static void *domain_run(void *argument)
 	return NULL;
 }
 
+/* The program's signals are for its own threads, which may block them later and wait for them; but
+ * copies of memory that is not there need their faults (base/guard.h). */
+static bool domain_run_begin(struct domain *domain)
+{
+	sigset_t signals, before;
+	bool begun;
+
+	sigfillset(&signals);
+	sigdelset(&signals, SIGSEGV);
+	sigdelset(&signals, SIGBUS);
+	pthread_sigmask(SIG_SETMASK, &signals, &before);
+	begun = pthread_create(&domain->thread, NULL, domain_run, domain) == 0;
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	return begun;
+}
+
 static int domain_close(struct fid *fid)
 {
 	struct domain *domain = object_of(fid, struct domain);
@@ -469,7 +486,7 @@ int domain_open(
 		domain_give(domain);
 		return -FI_ENOMEM;
 	}
-	if (domain->automatic && pthread_create(&domain->thread, NULL, domain_run, domain) != 0) {
+	if (domain->automatic && !domain_run_begin(domain)) {
 		free(domain->opened);
 		domain_give(domain);
 		return -FI_EAGAIN;
