@@ -123,6 +123,7 @@ static void operation_free(struct operation *operation)
 		endpoint->sending--;
 	else
 		endpoint->receiving--;
+	endpoint->directed -= operation->from != PEER_ANY;
 	if (operation->many) {
 		cq_release_many(endpoint->rx.cq, operation->places, operation->parts);
 		free(operation->many);
@@ -642,6 +643,7 @@ static ssize_t receive_begin(struct endpoint *endpoint, const struct post *post,
 	operation->buffer = memory.buffer;
 	operation->vector = memory.vector;
 	operation->from = wish->peer;
+	endpoint->directed += wish->peer != PEER_ANY;
 	if (taken) {
 		messages_receive_taken(endpoint->messages, &operation->transfer, taken,
 			memory.buffer, memory.length, memory.vector);
@@ -681,6 +683,7 @@ static ssize_t receive_many(
 	operation->places = operation->parts = wish->many->most;
 	operation->buffer = wish->buffer;
 	operation->from = wish->peer;
+	endpoint->directed += wish->peer != PEER_ANY;
 	messages_receive_wish(endpoint->messages, &operation->transfer, wish);
 	return 0;
 }

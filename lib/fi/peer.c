@@ -31,7 +31,9 @@
  *     greeting can forge the node as well as the process. So when all numbers are used, a new
  *     stranger of a node that has less than half of them takes any peer's, by the order of P6.
  * P8. A receive that names a peer which was lost, and of which no message is kept, greets it again:
- *     the receive waits as long as the peer lives.
+ *     the receive waits as long as the peer lives. The peers that waiting receives name are asked
+ *     for a sign of life twice a second, those without contact by a greeting. With
+ *     PTL_PROGRESS=inline they are not: a peer that computes would not answer.
  */
 #include <fi/state.h>
 
@@ -581,6 +583,20 @@ static __attribute__((noinline)) void ending_progress(struct endpoint *endpoint)
 	}
 }
 
+/* P8 */
+static __attribute__((noinline)) void receives_review(struct endpoint *endpoint)
+{
+	operations_mark(endpoint);
+	for (uint32_t i = 1; i < endpoint->peer_count; i++) {
+		if (!endpoint->peers[i].named)
+			continue;
+		if (endpoint->peers[i].state == PEER_NAMED)
+			peer_ask(endpoint, i);
+		else
+			messages_ask(endpoint->messages, i);
+	}
+}
+
 void peers_progress(struct endpoint *endpoint)
 {
 	if (!list_empty(&endpoint->greetings.waiting))
@@ -589,8 +605,10 @@ void peers_progress(struct endpoint *endpoint)
 		asking_progress(endpoint);
 	if (endpoint->ending != 0)
 		ending_progress(endpoint);
-	if (endpoint->looks++ % LOOKS == 0)
-		messages_review(endpoint->messages);
+	if (endpoint->looks++ % LOOKS == 0 &&
+		messages_review(endpoint->messages, endpoint->directed != 0) &&
+		endpoint->directed != 0 && !endpoint_is_inline(endpoint))
+		receives_review(endpoint);
 }
 
 /* --- opening and closing */

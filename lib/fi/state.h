@@ -361,6 +361,7 @@ struct endpoint {
 	struct operation *free, *made;
 	struct link pending;
 	uint32_t sending, receiving;
+	uint32_t directed; /* of `receiving`, those that name a peer */
 	size_t least;      /* FI_OPT_MIN_MULTI_RECV */
 	uint32_t sleepers; /* threads that wait for a queue or a counter, and sleep here */
 	bool roused;       /* they are to wake */
@@ -483,6 +484,8 @@ void notice_part(struct binding *binding);
 void notice_drive(const struct notice *notice);
 /* Sleeps, without the domain's lock, until something may have come, or for so many ns. */
 void notice_sleep(struct notice *notice, uint64_t left);
+/* Do only the program's calls make progress? */
+bool endpoint_is_inline(const struct endpoint *endpoint);
 /* Nothing was found: from now on the descriptor becomes readable. -FI_EAGAIN: there is something
  * by now. */
 int notice_arm(struct notice *notice);

@@ -194,14 +194,19 @@ void notice_sleep(struct notice *notice, uint64_t left)
 	notice->blocked--;
 }
 
-/* When the descriptor is to be readable, whatever happens. 0: never. */
-static uint64_t endpoint_time(const struct endpoint *endpoint)
+bool endpoint_is_inline(const struct endpoint *endpoint)
 {
 	const struct interface *interface = &interfaces[handle_interface(endpoint->interface)];
 
-	if (endpoint_is_late(endpoint) || (interface->inlined && !interface_is_helped(interface)))
+	return interface->inlined && !interface_is_helped(interface);
+}
+
+/* When the descriptor is to be readable, whatever happens. 0: never. */
+static uint64_t endpoint_time(const struct endpoint *endpoint)
+{
+	if (endpoint_is_late(endpoint) || endpoint_is_inline(endpoint))
 		return MILLISECOND;
-	return messages_pending(endpoint->messages) != 0 ? LOOK : 0;
+	return messages_pending(endpoint->messages) != 0 || endpoint->directed != 0 ? LOOK : 0;
 }
 
 static void timer_set(const struct notice *notice, uint64_t time)

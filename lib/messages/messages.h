@@ -381,8 +381,9 @@ bool messages_is_closed(const struct messages *messages, uint32_t peer);
 /* Asks a peer that may be gone for a sign of life: failed() is called if there is none. */
 void messages_ask(struct messages *messages, uint32_t peer);
 /* Where peers come: asks each peer that messages_is_owed(), at most twice a second. A peer that has
- * kept a message, and is gone, says nothing of its own. Reads the clock if a message pends. */
-void messages_review(struct messages *messages);
+ * kept a message, and is gone, says nothing of its own. Reads the clock if a message pends, or
+ * always. Returns true if it was time to ask. */
+bool messages_review(struct messages *messages, bool always);
 
 /* For front ends with threads. They call all other functions under a lock of theirs, and this one
  * without it: it sleeps until there is work for messages_progress(), look(context) returns true,

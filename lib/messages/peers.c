@@ -208,16 +208,18 @@ bool messages_is_owed(const struct messages *messages, uint32_t index)
 	return peer->blocked || !list_empty(&peer->begun);
 }
 
-void messages_review(struct messages *messages)
+bool messages_review(struct messages *messages, bool always)
 {
 	uint64_t now;
 
-	if (messages_pending(messages) == 0 || (now = library_now()) - messages->reviewed < ALIVE)
-		return;
+	if ((!always && messages_pending(messages) == 0) ||
+		(now = library_now()) - messages->reviewed < ALIVE)
+		return false;
 	messages->reviewed = now;
 	for (uint32_t i = 0; i < messages->known; i++)
 		if (i != messages->options.self && messages_is_owed(messages, i))
 			messages_ask(messages, i);
+	return true;
 }
 
 uint64_t messages_flying(const struct messages *messages)

@@ -629,7 +629,7 @@ void sessions_progress(struct mx_endpoint *endpoint)
 		connects_progress(endpoint);
 	if (endpoint->looks-- == 0) {
 		endpoint->looks = LOOKS - 1;
-		messages_review(endpoint->messages);
+		(void)messages_review(endpoint->messages, false);
 	}
 }
 

@@ -273,8 +273,8 @@ static void child_serve(int out)
 }
 
 /* A process that has started the provider forks none that does. */
-static pid_t server;
-static int server_says[2];
+static pid_t server, quiet[2];
+static int server_says[2], quiet_says[2][2];
 
 static int children_start(void **state)
 {
@@ -302,6 +302,15 @@ static int children_start(void **state)
 		_exit(1);
 	}
 	close(server_says[1]);
+	for (unsigned i = 0; i < 2; i++) {
+		assert_ok(pipe(quiet_says[i]));
+		quiet[i] = fork();
+		if (quiet[i] == 0) {
+			child_run(quiet_says[i][1]);
+			_exit(1);
+		}
+		close(quiet_says[i][1]);
+	}
 	return 0;
 }
 
@@ -312,10 +321,54 @@ static int children_stop(void **state)
 		(void)kill(server, SIGKILL);
 		(void)waitpid(server, NULL, 0);
 	}
+	for (unsigned i = 0; i < 2; i++) {
+		if (quiet[i] > 0) {
+			(void)kill(quiet[i], SIGKILL);
+			(void)waitpid(quiet[i], NULL, 0);
+		}
+		close(quiet_says[i][0]);
+	}
 	close(server_says[0]);
 	close(to_sender[1]);
 	close(to_leaver[1]);
 	return 0;
+}
+
+/* A receive that names a process which sends nothing ends with this process, whether there was
+ * contact or not. */
+static void receives_from_the_silent_end(void **state)
+{
+	const char *progress = getenv("PTL_PROGRESS");
+	struct fi_cq_tagged_entry entry;
+	struct fi_cq_err_entry error;
+	char name[NAME_BYTES], words[2][8];
+	fi_addr_t peers[2];
+
+	(void)state;
+	if (progress && strcmp(progress, "inline") == 0)
+		skip(); /* a peer that computes is silent as well */
+	own_open();
+	for (unsigned i = 0; i < 2; i++) {
+		assert_int_equal(read(quiet_says[i][0], name, sizeof(name)), sizeof(name));
+		assert_int_equal(fi_av_insert(own.av, name, 1, &peers[i], 0, NULL), 1);
+	}
+	assert_ok(fi_tsend(own.ep, "hello", 6, NULL, peers[0], 1, words));
+	completion_take(&own, &entry, NULL);
+	assert_int_equal(read(quiet_says[0][0], words, 3), 3); /* it has the message */
+	for (unsigned i = 0; i < 2; i++)
+		assert_ok(fi_trecv(own.ep, words[i], 8, NULL, peers[i], 1, 0, &peers[i]));
+	for (unsigned i = 0; i < 200; i++)
+		assert_int_equal(fi_cq_read(own.cq, &entry, 1), -FI_EAGAIN);
+	for (unsigned i = 0; i < 2; i++) {
+		assert_ok(kill(quiet[i], SIGKILL));
+		assert_int_equal(waitpid(quiet[i], NULL, 0), quiet[i]);
+		quiet[i] = -1;
+		error_take(&own, &error);
+		assert_true(error.err == FI_EIO || error.err == FI_EHOSTUNREACH);
+		assert_ptr_equal(error.op_context, &peers[i]);
+	}
+	assert_int_equal(fi_cq_read(own.cq, &entry, 1), -FI_EAGAIN);
+	single_close(&own);
 }
 
 static ssize_t move_post(unsigned i, char *memory, fi_addr_t peer, void *context)
@@ -388,6 +441,7 @@ int main(void)
 		cmocka_unit_test(all_operations_end),
 		cmocka_unit_test(all_reads_and_writes_end),
 		cmocka_unit_test(messages_of_the_dead_are_received),
+		cmocka_unit_test(receives_from_the_silent_end),
 		cmocka_unit_test(the_last_one_closes_without_a_warning),
 	};
 
