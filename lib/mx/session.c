@@ -38,9 +38,11 @@
 
 #include <base/clock.h>
 
-#define AGAIN           (5 * MILLISECOND) /* before a peer that is not ready is asked again */
-#define REPEAT          SECOND            /* before a peer that has not answered is asked again */
-#define READY           SECOND            /* at most, until it is */
+#define AGAIN  (5 * MILLISECOND) /* before a peer that is not ready is asked again */
+#define REPEAT SECOND            /* before a peer that has not answered is asked again */
+#define READY  SECOND            /* at most, until it is */
+/* A peer that takes the ASK, and does not answer for so long, counts as dead: mx_iconnect() has no
+ * timeout, and the one of mx_connect() may be infinite. */
 #define CONNECT_TIMEOUT (60 * SECOND)
 #define LOOKS           16 /* of threads that do not block, for one at the clock */
 #define RECLAIMS        16 /* sessions that are tried, for one that is needed */
