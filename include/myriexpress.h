@@ -213,7 +213,9 @@ typedef struct mx_status {
 MX_FUNCTION mx_return_t mx__init_api(int api);
 #define mx_init() mx__init_api(MX_API)
 
-/* Closes all endpoints and the library. Afterwards mx_init() may be called again. */
+/* Closes all endpoints and the library. Afterwards mx_init() may be called again.
+ * Returns
+ *   MX_CLOSE_IN_HANDLER  An unexpected handler made the call; nothing is closed. */
 MX_FUNCTION mx_return_t mx_finalize(void);
 
 /* Gets the meaning of a code.

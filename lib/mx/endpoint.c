@@ -551,6 +551,18 @@ void endpoints_forget(void)
 		atomic_store(&endpoints[i].open, false);
 }
 
+bool endpoints_are_handled(void)
+{
+	bool here = false;
+
+	for (unsigned i = 0; i < ENDPOINTS_MAX && !here; i++) {
+		lock_take(&endpoints[i].lock);
+		here = handler_is_here(&endpoints[i]);
+		lock_give(&endpoints[i].lock);
+	}
+	return here;
+}
+
 void endpoints_close(void)
 {
 	for (unsigned i = 0; i < ENDPOINTS_MAX; i++)

@@ -108,6 +108,10 @@ mx_return_t mx_finalize(void)
 {
 	bool open;
 
+	/* Before the lock: another thread that closes waits, with it, until the handler returns. */
+	if (front_is_open(&mx_front) && endpoints_are_handled())
+		return error_raise(NULL, MX_CLOSE_IN_HANDLER, "mx_finalize",
+			"an unexpected handler calls it; call it when the handler has returned");
 	cancel_lock_take(&init_lock);
 	open = front_is_open(&mx_front);
 	if (open) {

@@ -49,6 +49,8 @@ mx_return_t board_check(const char *function, uint32_t number);
 
 /* --- endpoint.c */
 
+/* Is the caller an unexpected handler? */
+bool endpoints_are_handled(void);
 /* Closes all endpoints. */
 void endpoints_close(void);
 /* In a child made by fork(): no call gets at the parent's endpoints. */

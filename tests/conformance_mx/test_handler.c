@@ -361,6 +361,14 @@ static mx_return_t close_in_it(uint64_t bits, uint32_t length, mx_endpoint_addr_
 	return mx_close_endpoint(target);
 }
 
+static mx_return_t finalize_in_it(uint64_t bits, uint32_t length, mx_endpoint_addr_t source)
+{
+	(void)bits;
+	(void)length;
+	(void)source;
+	return mx_finalize();
+}
+
 static mx_return_t wait_in_it(uint64_t bits, uint32_t length, mx_endpoint_addr_t source)
 {
 	mx_status_t status;
@@ -389,19 +397,24 @@ static void test_what_it_may_not_do(void **state)
 	send_and_end(0, 1, 1);
 	await_calls(1);
 	assert_int_equal(seen.acted, MX_CLOSE_IN_HANDLER);
+	seen.act = finalize_in_it;
+	send_and_end(0, 1, 4);
+	await_calls(2);
+	assert_int_equal(seen.acted, MX_CLOSE_IN_HANDLER);
 	seen.act = wait_in_it;
 	send_and_end(0, 1, 2);
-	await_calls(2);
+	await_calls(3);
 	assert_int_equal(seen.acted, MX_BAD_BAD_BAD);
 	/* The message of a peer that it disconnects is gone, the others are not. */
 	seen.act = disconnect_in_it;
 	send_and_end(1, 1, 3);
-	await_calls(3);
+	await_calls(4);
 	assert_int_equal(seen.acted, MX_SUCCESS);
 	assert_ok(mx_iprobe(target, 3, MX_MATCH_MASK_NONE, &status, &result));
 	assert_int_equal(result, 0);
 	assert_int_equal(receive_and_end(2, MX_MATCH_MASK_NONE).code, MX_STATUS_SUCCESS);
 	assert_int_equal(receive_and_end(1, MX_MATCH_MASK_NONE).code, MX_STATUS_SUCCESS);
+	assert_int_equal(receive_and_end(4, MX_MATCH_MASK_NONE).code, MX_STATUS_SUCCESS);
 }
 
 static void test_what_is_not_supported(void **state)
