@@ -562,8 +562,7 @@ bool engine_receive(struct engine *engine, uint32_t number, const struct command
 {
 	if (!command_may_run(engine, false))
 		return false;
-	if (!letters_post(engine->spaces[number], receive))
-		engine_ring(engine);
+	letters_post(engine->spaces[number], receive);
 	if (engine->owes)
 		push(engine);
 	return true;

@@ -63,17 +63,14 @@ static inline void slot_leave(struct space *space, struct match_list *list, uint
 	space->posted_free = slot;
 }
 
-bool letters_post(struct space *space, const struct command *command)
+/* A receive gets a slot, and waits for its message. */
+static inline void receive_append(struct space *space, const struct command *command)
 {
 	const uint32_t portal = command->receive.portal;
 	struct outcome *outcome = (struct outcome *)(uintptr_t)command->receive.outcome;
+	const uint32_t slot = slot_take(space);
 	struct match_entry *entry;
-	uint32_t slot;
 
-	assert(portal < space->segment->limits.portals);
-	if (space->kept_lists[portal].length != 0 && unexpected_give(space, command))
-		return false;
-	slot = slot_take(space);
 	assert(slot < space->segment->limits.receives);
 	space->posted[slot] = (struct posted){
 		.outcome = outcome,
@@ -89,7 +86,28 @@ bool letters_post(struct space *space, const struct command *command)
 	entry->pid = MATCH_ANY;
 	entry->region = portal;
 	match_push_back(&space->entries, portal_list(space, portal, 0), slot_entry(space, slot));
-	return true;
+}
+
+/* Perhaps a message was kept for the receive: then its program is told. */
+static __attribute__((noinline)) void receive_append_late(
+	struct space *space, const struct command *command)
+{
+	if (unexpected_give(space, command))
+		engine_ring(space->engine);
+	else
+		receive_append(space, command);
+}
+
+/* It calls nothing in its middle, and so saves no registers. */
+void letters_post(struct space *space, const struct command *command)
+{
+	const uint32_t portal = command->receive.portal;
+
+	assert(portal < space->segment->limits.portals);
+	if (space->kept_lists[portal].length != 0)
+		receive_append_late(space, command);
+	else
+		receive_append(space, command);
 }
 
 enum answer letters_withdraw(struct space *space, const struct command *command)

@@ -31,8 +31,8 @@
 /* The table of a space with tiers that is about to open. */
 void letters_place(struct space *space, struct pages_tables *tables);
 
-/* COMMAND_RECEIVE. Returns false if the receive has taken a message that was kept. */
-bool letters_post(struct space *space, const struct command *command);
+/* COMMAND_RECEIVE. Readers are woken if the receive has taken a message that was kept. */
+void letters_post(struct space *space, const struct command *command);
 /* COMMAND_RECEIVE_WITHDRAW: OK; GONE, it has a message. */
 enum answer letters_withdraw(struct space *space, const struct command *command);
 

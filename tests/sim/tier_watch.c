@@ -311,8 +311,8 @@ void __wrap_tiers_served(
 
 /* --- two-sided messages and receives, on their way into the engine */
 
-bool __real_letters_post(struct space *space, const struct command *command);
-bool __wrap_letters_post(struct space *space, const struct command *command);
+void __real_letters_post(struct space *space, const struct command *command);
+void __wrap_letters_post(struct space *space, const struct command *command);
 void __real_letters_store(struct space *space, struct process from,
 	const struct message_header *header, const void *data);
 void __wrap_letters_store(struct space *space, struct process from,
@@ -326,10 +326,10 @@ void __real_letters_stored(
 void __wrap_letters_stored(
 	struct engine *engine, struct operation *operation, enum transport_fail why);
 
-bool __wrap_letters_post(struct space *space, const struct command *command)
+void __wrap_letters_post(struct space *space, const struct command *command)
 {
 	posted(space, command);
-	return __real_letters_post(space, command);
+	__real_letters_post(space, command);
 }
 
 void __wrap_letters_store(struct space *space, struct process from,
