@@ -42,7 +42,7 @@ static void operation_make(struct endpoint *endpoint)
 
 /* F1. Takes one that is free, with a place for its completion. way: FI_SEND or FI_RECV. It calls
  * nothing, and so saves no registers. */
-static struct operation *operation_try(
+static inline __attribute__((always_inline)) struct operation *operation_try(
 	struct endpoint *endpoint, const struct post *post, uint64_t way)
 {
 	const bool sends = way == FI_SEND;
@@ -87,7 +87,7 @@ static __attribute__((noinline)) struct operation *operation_begin_late(
 	return operation;
 }
 
-static struct operation *operation_begin(
+static inline __attribute__((always_inline)) struct operation *operation_begin(
 	struct endpoint *endpoint, const struct post *post, uint64_t way)
 {
 	struct operation *operation = operation_try(endpoint, post, way);
@@ -114,12 +114,13 @@ static struct counter *operation_counter(const struct operation *operation)
 }
 
 /* It has ended, and its completion, if there is one, was written. */
-static void operation_free(struct operation *operation)
+static inline __attribute__((always_inline)) void operation_leave(
+	struct operation *operation, bool sends)
 {
 	struct endpoint *endpoint = operation->endpoint;
 
 	link_remove(&operation->link);
-	if (operation_sends(operation))
+	if (sends)
 		endpoint->sending--;
 	else
 		endpoint->receiving--;
@@ -139,6 +140,11 @@ static void operation_free(struct operation *operation)
 	}
 	operation->next = endpoint->free;
 	endpoint->free = operation;
+}
+
+static void operation_free(struct operation *operation)
+{
+	operation_leave(operation, operation_sends(operation));
 }
 
 /* An operation that was not posted goes. */
@@ -161,12 +167,16 @@ static void operation_fail(struct operation *operation, const struct failure *fa
 	operation_free(operation);
 }
 
-static void operation_complete(struct operation *operation)
+/* sends: as operation_sends() says, known here without a test. */
+static inline __attribute__((always_inline)) void operation_complete(
+	struct operation *operation, bool sends)
 {
-	if (!operation->quiet)
-		cq_end(operation_cq(operation), operation->completes);
-	counter_ended(operation_counter(operation), false);
-	operation_free(operation);
+	const struct endpoint *endpoint = operation->endpoint;
+
+	if (!sends || !operation->quiet)
+		cq_end(sends ? endpoint->tx.cq : endpoint->rx.cq, operation->completes);
+	counter_ended(endpoint->counts[sends ? COUNT_SEND : COUNT_RECV].counter, false);
+	operation_leave(operation, sends);
 }
 
 /* The line of one that is not quiet, in its queue's place. */
@@ -225,7 +235,8 @@ static int failure_of(const struct endpoint *endpoint, uint32_t peer)
 		       : FI_EIO;
 }
 
-static void send_done(struct operation *operation, const struct transfer *transfer)
+static __attribute__((noinline)) void send_done(
+	struct operation *operation, const struct transfer *transfer)
 {
 	const struct failure failure = {.err = failure_of(operation->endpoint, transfer->peer)};
 
@@ -234,7 +245,7 @@ static void send_done(struct operation *operation, const struct transfer *transf
 	if (transfer->result == TRANSFER_FAILED)
 		operation_fail(operation, &failure);
 	else
-		operation_complete(operation);
+		operation_complete(operation, true);
 }
 
 /* What is known of a message, and of its sender. Returns false if the sender is to be known, and is
@@ -291,19 +302,25 @@ static struct failure receive_failure(
 	return failure;
 }
 
+/* Inline, message_done() would save more registers. */
+static __attribute__((noinline)) void receive_fail(
+	struct operation *operation, const struct transfer *transfer)
+{
+	const struct failure failure = receive_failure(operation->endpoint, transfer);
+
+	operation_fail(operation, &failure);
+}
+
 static void receive_done(struct operation *operation, const struct transfer *transfer)
 {
 	struct endpoint *endpoint = operation->endpoint;
 	struct line *line = operation_line(operation);
-	struct failure failure;
 
 	line->entry.buf = operation->buffer;
-	if (receive_tell(endpoint, transfer, line)) {
-		operation_complete(operation);
-		return;
-	}
-	failure = receive_failure(endpoint, transfer);
-	operation_fail(operation, &failure);
+	if (receive_tell(endpoint, transfer, line))
+		operation_complete(operation, false);
+	else
+		receive_fail(operation, transfer);
 }
 
 /* FI_MULTI_RECV: one of the messages. */
@@ -327,7 +344,8 @@ void message_part(void *owner, struct transfer *many, const struct transfer *mes
 }
 
 /* The same: the program has its buffer again. */
-static void many_done(struct operation *operation, const struct transfer *transfer)
+static __attribute__((noinline)) void many_done(
+	struct operation *operation, const struct transfer *transfer)
 {
 	const struct endpoint *endpoint = operation->endpoint;
 	struct cq *cq = operation_cq(operation);
@@ -401,7 +419,8 @@ struct memory {
 	struct map_vector *vector;
 };
 
-static ssize_t memory_read_all(const struct post *post, struct memory *memory)
+static __attribute__((noinline)) ssize_t memory_read_all(
+	const struct post *post, struct memory *memory)
 {
 	int result;
 
@@ -418,8 +437,13 @@ static ssize_t memory_read_all(const struct post *post, struct memory *memory)
 
 static inline ssize_t memory_read(const struct post *post, struct memory *memory)
 {
-	if (post->count != 1 || !post->iov || post->iov->iov_len > MESSAGE_MAX)
-		return memory_read_all(post, memory);
+	if (post->count != 1 || !post->iov || post->iov->iov_len > MESSAGE_MAX) {
+		struct memory all; /* so that *memory may be in registers */
+		const ssize_t result = memory_read_all(post, &all);
+
+		*memory = all;
+		return result;
+	}
 	*memory = (struct memory){.buffer = post->iov->iov_base, .length = post->iov->iov_len};
 	return 0;
 }
@@ -626,8 +650,8 @@ static ssize_t claimed_discard(
 }
 
 /* A receive of the message that was claimed, or of one that comes. */
-static ssize_t receive_begin(struct endpoint *endpoint, const struct post *post,
-	struct receive_wish *wish, struct unexpected *taken)
+static inline __attribute__((always_inline)) ssize_t receive_begin(struct endpoint *endpoint,
+	const struct post *post, struct receive_wish *wish, struct unexpected *taken)
 {
 	struct operation *operation;
 	struct memory memory;
@@ -656,7 +680,6 @@ static ssize_t receive_begin(struct endpoint *endpoint, const struct post *post,
 	return 0;
 }
 
-/* FI_MULTI_RECV */
 static ssize_t receive_many(
 	struct endpoint *endpoint, const struct post *post, struct receive_wish *wish)
 {
@@ -705,6 +728,17 @@ static ssize_t receive_claimed(
 	return result;
 }
 
+/* What most receives are not. */
+static __attribute__((noinline)) ssize_t receive_special(
+	struct endpoint *endpoint, const struct post *post, struct receive_wish *wish)
+{
+	if (post->flags & FI_PEEK)
+		return receive_peek(endpoint, post, wish);
+	if (post->flags & FI_CLAIM)
+		return receive_claimed(endpoint, post, wish);
+	return receive_many(endpoint, post, wish);
+}
+
 static ssize_t receive_locked(struct endpoint *endpoint, const struct post *post)
 {
 	const uint64_t flags =
@@ -729,13 +763,8 @@ static ssize_t receive_locked(struct endpoint *endpoint, const struct post *post
 		if (result != 0)
 			return result;
 	}
-	if (!special)
-		return receive_begin(endpoint, post, &wish, NULL);
-	if (post->flags & FI_PEEK)
-		return receive_peek(endpoint, post, &wish);
-	if (post->flags & FI_CLAIM)
-		return receive_claimed(endpoint, post, &wish);
-	return receive_many(endpoint, post, &wish);
+	return special ? receive_special(endpoint, post, &wish)
+		       : receive_begin(endpoint, post, &wish, NULL);
 }
 
 static ssize_t receive_post(struct fid_ep *fid, const struct post *post)

@@ -391,16 +391,17 @@ static __attribute__((noinline)) int peer_look_up(struct endpoint *endpoint,
 int peer_of(struct endpoint *endpoint, fi_addr_t index, bool greet, uint32_t *number)
 {
 	const struct av_entry *entry = av_at(endpoint->av, index);
-	struct peer *peer;
 
 	if (!entry)
 		return -FI_EINVAL;
 	if (index < endpoint->rank_count && endpoint->ranks[index] != 0) {
-		peer = &endpoint->peers[endpoint->ranks[index] - 1];
+		const uint32_t known = endpoint->ranks[index] - 1;
+		const struct peer *peer = &endpoint->peers[known];
+
 		if (peer->wanted && (!greet || peer->state != PEER_NAMED) &&
 			peer_is(peer, (struct process){entry->address.nid, entry->address.pid},
 				entry->address.life)) {
-			*number = (uint32_t)(peer - endpoint->peers);
+			*number = known;
 			return 0;
 		}
 	}
