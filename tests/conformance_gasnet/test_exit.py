@@ -48,13 +48,17 @@ for ignored in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM):
         signal.signal(ignored, signal.SIG_DFL)
 
 
-def state(pid):
-    """The letter of a process's state, Z if there is none."""
+def stat(pid):
+    """A process's state, parent, group and session; the state is Z if there is none."""
     try:
         with open(f"/proc/{pid}/stat", encoding="utf-8") as file:
-            return file.read().rpartition(")")[2].split()[0]
+            return file.read().rpartition(")")[2].split()[:4]
     except OSError:
-        return "Z"
+        return ["Z", "", "", ""]
+
+
+def state(pid):
+    return stat(pid)[0]
 
 
 def alive(pid):
@@ -71,15 +75,15 @@ class Exit(unittest.TestCase):
         # AddressSanitizer would end a rank that faults with a code of its own.
         environment = dict(os.environ, XDG_RUNTIME_DIR=self.runtime, ASAN_OPTIONS=os.environ.get("ASAN_OPTIONS", "") + ":handle_segv=0",
                            **{"GASNET_EXITTIMEOUT": WAIT, **variables})
-        return subprocess.Popen([RUN, "-n", str(ranks), program, scenario], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        return subprocess.Popen([*([RUN, "-n", str(ranks)] if ranks else []), program, scenario], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                                 env=environment, start_new_session=True)
 
     def none_left(self, session):
         """All processes of the job are in its session."""
         until = time.monotonic() + GONE
         while True:
-            found = subprocess.run(["ps", "-s", str(session), "-o", "stat="], stdout=subprocess.PIPE, text=True, check=False).stdout.split()
-            if not [state for state in found if not state.startswith("Z")]:
+            found = [stat(pid) for pid in os.listdir("/proc") if pid.isdigit()]
+            if not [one for one in found if one[0] != "Z" and one[3] == str(session)]:
                 return
             self.assertLess(time.monotonic(), until, "a process is left")
             time.sleep(0.05)
@@ -219,8 +223,9 @@ class Exit(unittest.TestCase):
     def test_an_error_has_a_backtrace(self):
         self.leaves(SEQ, "leave-put-outside", 134, "libgasnet-postern-seq.so", GASNET_BACKTRACE="1")
 
-    def errors_of(self, ranks=1, **variables):
-        """Standard error of a job that leaves at once. One rank reads its variables as each of several does."""
+    def errors_of(self, ranks=0, **variables):
+        """Standard error of a job that leaves at once: by default of one rank, which needs no launcher and reads its variables as each of
+        several does."""
         with self.start(SEQ, "leave-quietly", ranks, **variables) as job:
             _, errors = job.communicate(timeout=TIMEOUT)
             self.assertEqual(job.returncode, 0, errors)
@@ -313,10 +318,10 @@ class Exit(unittest.TestCase):
         for value in ("64 ", " -5", "-5", "64 M", "99999999999999999999999", "20000000T", "64X", "x"):
             with self.subTest(value):
                 self.leaves(SEQ, "leave-quietly", 0, f"GASNET_MAX_SEGSIZE={value} is no number: set it to one such as 64M",
-                            ranks=1, GASNET_MAX_SEGSIZE=value)
+                            ranks=0, GASNET_MAX_SEGSIZE=value)
         for value, read in ("64M", 64 << 20), ("64mb", 64 << 20), ("0x2000k", 8 << 20), (" 8388608", 8 << 20):
             with self.subTest(value):
-                self.leaves(SEQ, "leave-quietly", 0, f"GASNET_MAX_SEGSIZE = {read}\n", ranks=1, GASNET_MAX_SEGSIZE=value,
+                self.leaves(SEQ, "leave-quietly", 0, f"GASNET_MAX_SEGSIZE = {read}\n", ranks=0, GASNET_MAX_SEGSIZE=value,
                             GASNET_VERBOSEENV="1")
 
     def test_the_launcher_is_killed(self):
