@@ -132,6 +132,15 @@ static ssize_t eq_read(
 	return result;
 }
 
+/* Of a thread that waits, also if it is cancelled then. */
+static void eq_await_end(void *waited)
+{
+	struct eq *eq = waited;
+
+	eq->waiting--;
+	pthread_mutex_unlock(&eq->mutex);
+}
+
 static ssize_t eq_sread(struct fid_eq *fid, uint32_t *event, void *buffer, size_t length,
 	int timeout, uint64_t flags)
 {
@@ -145,12 +154,12 @@ static ssize_t eq_sread(struct fid_eq *fid, uint32_t *event, void *buffer, size_
 	end = timespec_of(time_monotonic() + (timeout > 0 ? (uint64_t)timeout * MILLISECOND : 0));
 	pthread_mutex_lock(&eq->mutex);
 	eq->waiting++;
+	pthread_cleanup_push(eq_await_end, eq);
 	while ((result = eq_take(eq, event, buffer, length, flags)) == -FI_EAGAIN && waited == 0 &&
 		timeout != 0)
 		waited = timeout < 0 ? pthread_cond_wait(&eq->changed, &eq->mutex)
 				     : pthread_cond_timedwait(&eq->changed, &eq->mutex, &end);
-	eq->waiting--;
-	pthread_mutex_unlock(&eq->mutex);
+	pthread_cleanup_pop(true);
 	return result;
 }
 

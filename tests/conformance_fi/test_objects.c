@@ -161,6 +161,35 @@ static void an_event_queue_keeps_what_is_written(void **state)
 	assert_int_equal(fi_eq_open(fabric, &attr, &eq, NULL), -FI_ENOSYS);
 }
 
+static void *event_await(void *queue)
+{
+	struct fi_eq_entry entry;
+	uint32_t event;
+
+	(void)fi_eq_sread(queue, &event, &entry, sizeof(entry), -1, 0);
+	return NULL;
+}
+
+/* It leaves the queue to others. */
+static void a_thread_that_waits_for_events_can_be_cancelled(void **state)
+{
+	struct fi_eq_attr attr = {.wait_obj = FI_WAIT_UNSPEC};
+	struct fi_eq_entry entry;
+	struct fid_eq *eq;
+	pthread_t thread;
+	uint32_t event;
+	void *end;
+
+	(void)state;
+	assert_ok(fi_eq_open(fabric, &attr, &eq, NULL));
+	assert_ok(pthread_create(&thread, NULL, event_await, eq));
+	assert_ok(pthread_cancel(thread));
+	assert_ok(pthread_join(thread, &end));
+	assert_true(end == PTHREAD_CANCELED);
+	assert_int_equal(fi_eq_read(eq, &event, &entry, sizeof(entry), 0), -FI_EAGAIN);
+	assert_ok(fi_close(&eq->fid));
+}
+
 /* --- order of opening and closing */
 
 static void what_is_in_use_does_not_close(void **state)
@@ -894,6 +923,7 @@ int main(void)
 		cmocka_unit_test(an_alias_has_flags_of_its_own),
 		cmocka_unit_test(every_format_is_a_prefix),
 		cmocka_unit_test(a_read_can_wait),
+		TEST(a_thread_that_waits_for_events_can_be_cancelled),
 		cmocka_unit_test(a_peer_that_makes_no_calls_is_sent_to),
 		cmocka_unit_test(no_thread_takes_a_signal),
 		cmocka_unit_test(what_was_injected_arrives_though_the_endpoint_closes),
