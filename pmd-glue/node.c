@@ -475,7 +475,8 @@ static inline unsigned peer_receive(
 	*stays = true;
 	if (taken > 0) {
 		peer->heard = true;
-	} else if (unlikely(!peer->connection || !pair_sound(peer->pair))) {
+	} else if (unlikely(!pair_sound(peer->pair) ||
+			    (!peer->connection && !pair_waits(peer->pair)))) { /* I1 */
 		peer_leave(node, at);
 		*stays = false;
 	}

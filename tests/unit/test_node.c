@@ -206,6 +206,29 @@ static void node_close__loses_nothing_that_was_sent(void **state)
 	port_close(two);
 }
 
+/* There is no buffer for what a process has sent before its end. */
+static void node_receive__waits_for_a_buffer(void **state)
+{
+	struct port *one = open_as(1), *two = open_as(2);
+	struct rte_mbuf **taken = calloc(two->pool->size, sizeof(struct rte_mbuf *));
+	unsigned count = 0;
+
+	(void)state;
+	assert_non_null(taken);
+	port_send(one, frame_make(one, two->address, 64, 1));
+	expect(two, 64, 1);
+	port_send(one, frame_make(one, two->address, 64, 2));
+	port_close(one);
+	while (count < two->pool->size && (taken[count] = rte_pktmbuf_alloc(two->pool)))
+		count++;
+	assert_true(is_silent(two));
+	rte_pktmbuf_free_bulk(taken, count);
+	free(taken);
+	expect(two, 64, 2);
+	assert_true(is_silent(two));
+	port_close(two);
+}
+
 /* What a node tells of its pair with a process; 0: of itself. */
 static const char *told(struct port *port, uint32_t pid)
 {
@@ -504,6 +527,7 @@ int main(void)
 		cmocka_unit_test(node_transmit__gives_a_question_to_whom_it_names),
 		cmocka_unit_test(node_transmit__keeps_order_when_both_connect_at_once),
 		cmocka_unit_test(node_close__loses_nothing_that_was_sent),
+		cmocka_unit_test(node_receive__waits_for_a_buffer),
 		cmocka_unit_test(node_transmit__leaves_a_deaf_process_behind),
 		cmocka_unit_test(node_interrupt__wakes_a_sleeper),
 		cmocka_unit_test(node_receive__looks_at_all_of_many),
