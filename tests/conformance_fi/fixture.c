@@ -2,7 +2,10 @@
 /* fixture.c - see fixture.h. */
 #include "fixture.h"
 
+#include <signal.h>
+#include <sys/prctl.h>
 #include <time.h>
+#include <unistd.h>
 
 #define HANG_SECONDS 60
 
@@ -128,6 +131,18 @@ int pair_closed(void **state)
 	(void)state;
 	pair_close();
 	return 0;
+}
+
+pid_t peer_fork(void)
+{
+	const pid_t self = getpid(), child = fork();
+
+	if (child == 0) {
+		assert_int_equal(prctl(PR_SET_PDEATHSIG, SIGKILL), 0);
+		if (getppid() != self)
+			_exit(1);
+	}
+	return child;
 }
 
 void bytes_fill(char *to, size_t length, unsigned seed)

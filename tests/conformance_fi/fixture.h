@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/types.h>
 
 #include <cmocka.h>
 
@@ -67,6 +68,8 @@ void single_open(struct side *side);
 void single_close(struct side *side);
 void side_open(struct side *side, const struct wish *wish);
 void side_close(struct side *side);
+/* fork(), of a child that ends with this process, also if this one crashes. */
+pid_t peer_fork(void);
 /* The next completion of a side, while both make progress. */
 void completion_take(struct side *side, struct fi_cq_tagged_entry *entry, fi_addr_t *source);
 /* The next one, which is an error. */

@@ -97,7 +97,7 @@ static void all_operations_end(void **state)
 
 	(void)state;
 	assert_ok(pipe(pipes));
-	child = fork();
+	child = peer_fork();
 	if (child == 0) {
 		child_run(pipes[1]);
 		_exit(1);
@@ -281,14 +281,14 @@ static int children_start(void **state)
 	(void)state;
 	assert_ok(pipe(to_sender));
 	assert_ok(pipe(from_sender));
-	sender = fork();
+	sender = peer_fork();
 	if (sender == 0) {
 		close(to_sender[1]);
 		child_send(to_sender[0], from_sender[1]);
 		_exit(0);
 	}
 	assert_ok(pipe(to_leaver));
-	leaver = fork();
+	leaver = peer_fork();
 	if (leaver == 0) {
 		close(to_leaver[1]);
 		close(to_sender[1]);
@@ -296,7 +296,7 @@ static int children_start(void **state)
 		_exit(0);
 	}
 	assert_ok(pipe(server_says));
-	server = fork();
+	server = peer_fork();
 	if (server == 0) {
 		child_serve(server_says[1]);
 		_exit(1);
@@ -304,7 +304,7 @@ static int children_start(void **state)
 	close(server_says[1]);
 	for (unsigned i = 0; i < 2; i++) {
 		assert_ok(pipe(quiet_says[i]));
-		quiet[i] = fork();
+		quiet[i] = peer_fork();
 		if (quiet[i] == 0) {
 			child_run(quiet_says[i][1]);
 			_exit(1);

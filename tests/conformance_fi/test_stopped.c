@@ -84,7 +84,7 @@ static int writer_start(void **state)
 	shared = mmap(
 		NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	assert_ptr_not_equal(shared, MAP_FAILED);
-	writer = fork();
+	writer = peer_fork();
 	if (writer == 0) {
 		writer_run();
 		_exit(1);

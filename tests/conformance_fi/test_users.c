@@ -82,7 +82,7 @@ static int stranger_start(void **state)
 		return 0;
 	assert_ok(pipe(to_stranger));
 	assert_ok(pipe(from_stranger));
-	stranger = fork();
+	stranger = peer_fork();
 	if (stranger == 0)
 		stranger_run();
 	close(from_stranger[1]);

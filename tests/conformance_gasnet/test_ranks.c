@@ -243,13 +243,24 @@ static void barriers(void)
 
 /* --- children of a rank */
 
+static bool is_child;
+
+/* A child has not the pages that have the only pointers to some of the parent's memory. */
+int __lsan_is_turned_off(void);
+__attribute__((visibility("default"))) int __lsan_is_turned_off(void)
+{
+	return is_child;
+}
+
 static int child_run(void (*end)(void))
 {
 	const pid_t child = fork();
 	int ended;
 
-	if (child == 0)
+	if (child == 0) {
+		is_child = true;
 		end();
+	}
 	CHECK(child > 0 && waitpid(child, &ended, 0) == child && WIFEXITED(ended));
 	return WEXITSTATUS(ended);
 }

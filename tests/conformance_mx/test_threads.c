@@ -153,20 +153,23 @@ enum { CROWD = 4 };
 static atomic_int probers[CROWD];
 static atomic_uint probers_begun;
 
-static bool probers_sleep(void)
-{
-	for (unsigned i = 0; i < CROWD; i++)
-		if (atomic_load(&probers[i]) == 0 || !thread_sleeps(atomic_load(&probers[i])))
-			return false;
-	return true;
-}
-
 /* A thread that begins to probe after a message has come finds it at once. One that sleeps may wait
- * for the endpoint's lock, whose holder does not sleep. */
+ * for the endpoint's lock, whose holder may sleep until the poll core answers: so this thread takes
+ * the lock, too, and a thread that waits for it wakes. */
 static void probers_await(void)
 {
-	for (unsigned looks = 0; looks < 20; looks = probers_sleep() ? looks + 1 : 0)
-		pause_for(1);
+	mx_status_t status;
+	uint32_t result;
+
+	for (unsigned i = 0; i < CROWD; i++)
+		for (unsigned slept = 0; slept < 20;) {
+			int prober = atomic_load(&probers[i]);
+
+			pause_for(1);
+			slept += prober != 0 && thread_sleeps(prober);
+			assert_ok(mx_iprobe(other, 0x78, UINT64_MAX, &status, &result));
+			assert_int_equal(result, 0);
+		}
 }
 
 static void *probes_once(void *data)
