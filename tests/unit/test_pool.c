@@ -72,8 +72,8 @@ static void pool_used__counts_the_buffers_that_are_not_free(void **state)
 }
 
 /* Bytes of this process that are in memory and in no program's file, to the page:
- * /proc/self/status leaves out what the kernel has not added up yet. Nothing is allocated here,
- * for what is freed stays in memory with AddressSanitizer. */
+ * /proc/self/status leaves out what the kernel has not added up yet. This function allocates
+ * nothing, because AddressSanitizer keeps freed memory for a while. */
 static uint64_t memory_own(void)
 {
 	static const char *const names[] = {"\nPss_Anon:", "\nPss_Shmem:"};
