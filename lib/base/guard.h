@@ -33,7 +33,7 @@ void guard_start(void) CORE_API(guard_start);
 
 /* G4. Blocks all signals of the calling thread but those of faults, for threads that it makes until
  * it sets them back to *before. */
-void guard_block_signals(sigset_t *before);
+void guard_block_signals(sigset_t *before) CORE_API(guard_block_signals);
 
 /* Copies; the memory may overlap. Returns false if a part of either is not there, or may not be
  * read or written; then a part of it may have been copied. After guard_start(). */

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include <base/futex.h>
+#include <base/guard.h>
 #include <base/settings.h>
 #include <base/timespec.h>
 #include <host/member.h>
@@ -389,17 +390,13 @@ static void *domain_run(void *argument)
 	return NULL;
 }
 
-/* The program's signals are for its own threads, which may block them later and wait for them; but
- * copies of memory that is not there need their faults (base/guard.h). */
+/* The program's signals are for its own threads, which may block them later and wait for them. */
 static bool domain_run_begin(struct domain *domain)
 {
-	sigset_t signals, before;
+	sigset_t before;
 	bool begun;
 
-	sigfillset(&signals);
-	sigdelset(&signals, SIGSEGV);
-	sigdelset(&signals, SIGBUS);
-	pthread_sigmask(SIG_SETMASK, &signals, &before);
+	guard_block_signals(&before);
 	begun = pthread_create(&domain->thread, NULL, domain_run, domain) == 0;
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	return begun;

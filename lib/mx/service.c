@@ -12,6 +12,7 @@
 
 #include <base/clock.h>
 #include <base/futex.h>
+#include <base/guard.h>
 #include <base/log.h>
 
 #define PAUSE (50 * MILLISECOND)
@@ -48,14 +49,13 @@ void service_call(void)
 
 void service_begin(void)
 {
-	sigset_t all, before;
+	sigset_t before;
 
 	if (service.endpoints++ != 0)
 		return;
 	atomic_store(&service.stop, false);
 	/* Signals are for the program's threads. */
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
+	guard_block_signals(&before);
 	service.runs = pthread_create(&service.thread, NULL, service_run, NULL) == 0;
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	if (!service.runs)

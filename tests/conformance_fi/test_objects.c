@@ -4,7 +4,8 @@
  * Covers: lib/fi/cq.c, lib/fi/endpoint.c, lib/fi/fabric.c, lib/fi/none.c. */
 #include "fixture.h"
 
-#include <dirent.h>
+#include "../signal_mask.h"
+
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -510,42 +511,11 @@ static void a_peer_that_makes_no_calls_is_sent_to(void **state)
 	pair_close();
 }
 
-/* Does a thread of this process block a signal? */
-static bool thread_blocks(const char *thread, int number)
-{
-	unsigned long long blocked = 0;
-	char line[256], path[300];
-	FILE *status;
-
-	snprintf(path, sizeof(path), "/proc/self/task/%s/status", thread);
-	status = fopen(path, "r");
-	assert_non_null(status);
-	while (fgets(line, sizeof(line), status) && sscanf(line, "SigBlk: %llx", &blocked) != 1)
-		;
-	fclose(status);
-	return blocked >> (number - 1) & 1;
-}
-
-/* The threads of the library leave the program's signals to its own: it may block one, and wait for
- * it. */
 static void no_thread_takes_a_signal(void **state)
 {
-	const struct dirent *entry;
-	unsigned threads = 0;
-	DIR *tasks;
-
 	(void)state;
 	pair_open(&(struct wish){.progress = FI_PROGRESS_AUTO});
-	tasks = opendir("/proc/self/task");
-	assert_non_null(tasks);
-	while ((entry = readdir(tasks)))
-		if (entry->d_name[0] != '.' && atoi(entry->d_name) != getpid()) {
-			threads++;
-			assert_true(thread_blocks(entry->d_name, SIGTERM));
-			assert_false(thread_blocks(entry->d_name, SIGSEGV));
-		}
-	closedir(tasks);
-	assert_true(threads >= 2);
+	assert_true(threads_leave_signals() >= 2);
 	pair_close();
 }
 

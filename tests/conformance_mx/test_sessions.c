@@ -4,7 +4,15 @@
  * Covers: lib/mx/endpoint.c, lib/mx/service.c, lib/mx/session.c. */
 #include "pair.h"
 
+#include "../signal_mask.h"
+
 #include <malloc.h>
+
+static void no_thread_takes_a_signal(void **state)
+{
+	(void)state;
+	assert_true(threads_leave_signals() >= 1);
+}
 
 static void test_open(void **state)
 {
@@ -336,6 +344,7 @@ int main(void)
 {
 #define with_both(test) cmocka_unit_test_setup_teardown(test, open_both, close_both)
 	const struct CMUnitTest tests[] = {
+		with_both(no_thread_takes_a_signal),
 		cmocka_unit_test(test_open),
 		cmocka_unit_test(test_many),
 		with_both(test_connect),
