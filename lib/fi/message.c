@@ -680,6 +680,7 @@ static inline __attribute__((always_inline)) ssize_t receive_begin(struct endpoi
 	return 0;
 }
 
+/* FI_MULTI_RECV */
 static ssize_t receive_many(
 	struct endpoint *endpoint, const struct post *post, struct receive_wish *wish)
 {
