@@ -425,6 +425,8 @@ int main(int argc, char **argv)
 	}
 	if (!options.scenario.slice_run != !options.scenario.slice_wait)
 		complain("these belong together, one is missing:", "--run N --wait N");
+	/* Frames and nodes are lost on purpose, so no user can follow the advice of a warning. */
+	setenv("PTL_LOG_LEVEL", "error", 0);
 	node_system_start();
 	death_watch();
 	return experiment_run(&options, scenario);

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""postern-sim names the command that repeats a run, however the run fails; and the command repeats it."""
+"""postern-sim names the command that repeats a run, however the run fails; and the command repeats it. A run that does not fail reports
+nothing."""
 import os
 import resource
 import shlex
@@ -60,6 +61,14 @@ class Replay(unittest.TestCase):
                      preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY)))
         self.assertEqual(result.returncode, 2, result.stderr)
         self.assertEqual(replays(result.stderr), [["--nodes", "1000", "--seed", "1", "--seeds", "1", "alltoall"]])
+
+    def test_faults_that_are_simulated_are_no_warnings(self):
+        for level, warns in ((None, False), ("warning", True)):
+            environment = {name: value for name, value in os.environ.items() if name != "PTL_LOG_LEVEL"}
+            environment.update({"PTL_LOG_LEVEL": level} if level else {})
+            result = run("--seed", "1", "--seeds", "20", "random", env=environment)
+            self.assertEqual(result.returncode, 0, result.stderr)
+            self.assertEqual("may not have arrived" in result.stderr, warns, result.stderr)
 
 
 if __name__ == "__main__":
