@@ -185,6 +185,13 @@ uint32_t kernel_check(int query, const char *interface, const char *kind)
 			interface);
 		return 0;
 	}
+	if (kernel_ask(query, interface, SIOCGIFHWADDR, &answer) != 0 ||
+		answer.ifr_hwaddr.sa_family != ARPHRD_ETHER) {
+		log_error(
+			"%s%s: the interface is not an Ethernet: postern-info lists those that are",
+			kind, interface);
+		return 0;
+	}
 	if (!kernel_may_open() || (kind[0] && !administrates())) {
 		if (kind[0])
 			log_error("%s%s: sending raw frames by af_xdp needs root: run the program "
@@ -193,13 +200,6 @@ uint32_t kernel_check(int query, const char *interface, const char *kind)
 		else
 			log_error("%s: sending raw frames " KERNEL_NEEDS, interface, interface,
 				interface);
-		return 0;
-	}
-	if (kernel_ask(query, interface, SIOCGIFHWADDR, &answer) != 0 ||
-		answer.ifr_hwaddr.sa_family != ARPHRD_ETHER) {
-		log_error(
-			"%s%s: the interface is not an Ethernet: postern-info lists those that are",
-			kind, interface);
 		return 0;
 	}
 	if (kernel_ask(query, interface, SIOCGIFMTU, &answer) != 0) {

@@ -181,7 +181,7 @@ static void options_read(int count, char **words, struct options *options)
 	while ((letter = getopt_long(count, words, "i:g:u:m:c:hV", long_options, NULL)) != -1)
 		option_take(letter, optarg, options);
 	if (optind < count) {
-		tell("\"%s\" is no option", words[optind]);
+		tell("\"%s\" is not an option: to name a device, give --iface NAME", words[optind]);
 		usage();
 	}
 	if (!options->iface) {

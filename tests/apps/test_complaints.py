@@ -73,6 +73,13 @@ class Complaints(programs.Case):
         self.expect(self.info(PTL_IFACE_NAME="loop:"), 1, "loop:NAME")
         self.expect(self.info(PTL_ENCAP="udp", PTL_IP="10.0.0.1/0"), 1, "/24")
 
+    def test_an_interface_that_is_no_ethernet_is_told_to_every_user(self):
+        try:
+            done = self.info(user=programs.OTHER_USER if os.getuid() == 0 else None, PTL_IFACE_NAME="lo")
+        except PermissionError:
+            self.skipTest("the build is where only root may look")
+        self.expect(done, 1, "lo: the interface is not an Ethernet")
+
     def test_debug_messages_are_shown_by_module(self):
         self.expect(self.info(PTL_DEBUG="transprt"), 1, "transprt", "transport")
         done = self.info(PTL_DEBUG="interface, port")
@@ -98,7 +105,7 @@ class Complaints(programs.Case):
     def test_posternd_says_which_option_is_wrong(self):
         for words, part in (("--per-user 0", "from 1 to 256, not \"0\""), ("--per-user 257", "not \"257\""), ("--mtu 1", "not \"1\""),
                             ("--group nobodys", "there is no group \"nobodys\""), ("--group 4294967295", "there is no group"),
-                            ("--iface a b", "\"b\" is no option"), ("--mtu 1500", "Give --iface NAME")):
+                            ("eth1", "\"eth1\" is not an option: to name a device, give --iface NAME"), ("--mtu 1500", "Give --iface NAME")):
             done = subprocess.run([programs.program("posternd")] + words.split(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                                   timeout=programs.TIMEOUT, check=False, env=programs.environment())
             self.expect(done, 2, part, "posternd --help")
