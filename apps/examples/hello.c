@@ -83,8 +83,10 @@ static int wait_for(
 			fprintf(stderr, "%s, target %s: %s\n", postern_event_name(event->type),
 				process_name(target, name), postern_fail_text(event->ni_fail_type));
 			if (event->ni_fail_type == PTL_NI_UNREACHABLE)
-				fprintf(stderr, "Start hello receive first; it prints the NID:PID "
-						"that hello send takes.\n");
+				fprintf(stderr,
+					"Start hello receive first, with the same PTL_IFACE_NAME: "
+					"udp for another machine or user. It prints the NID:PID "
+					"that hello send takes.\n");
 			exit(1);
 		}
 	} while (event->type != kind);

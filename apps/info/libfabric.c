@@ -90,7 +90,9 @@ void libfabric_look(struct libfabric *libfabric)
 	char own[256], directory[256];
 
 	if (!own_directory(own, sizeof(own)))
-		say(libfabric, false, "is not installed: apt-get install libfabric1 libpostern-fi");
+		say(libfabric, false,
+			"is not installed: apt-get install libfabric1, and install Postern's "
+			"package libpostern-fi");
 	else if (path && !path_has_it(path, directory, sizeof(directory)))
 		say(libfabric, false,
 			FILE_NAME " is not in FI_PROVIDER_PATH=%s: leave that out, or set it to "
@@ -98,8 +100,9 @@ void libfabric_look(struct libfabric *libfabric)
 			path);
 	else if (!path && !path_has_it(own, directory, sizeof(directory)))
 		say(libfabric, false,
-			FILE_NAME " is not in %s: apt-get install libpostern-fi, or set "
-				  "FI_PROVIDER_PATH to the directory of the provider",
+			FILE_NAME " is not in %s: install Postern's package libpostern-fi, or set "
+				  "FI_PROVIDER_PATH to the directory of the provider, such as "
+				  "/usr/local/lib/libfabric",
 			own);
 	else if (providers && is_left_out(providers))
 		say(libfabric, false,

@@ -26,7 +26,7 @@ const char *postern_version(void)
 /* Every return code: X(name, text). */
 #define CODES(X)                                                                                   \
 	X(PTL_OK, "success")                                                                       \
-	X(PTL_FAIL, "the library could not be initialised")                                        \
+	X(PTL_FAIL, "the call failed, and a line on standard error says why")                      \
 	X(PTL_NOINIT, "the library has not been initialised in this process")                      \
 	X(PTL_NOSPACE, "no memory is free, or the interface has as many objects of the kind as "   \
 		       "it may (limits of "                                                        \

@@ -102,7 +102,7 @@ class Hello(programs.Case):
         done = programs.run("examples/hello", "send", "1:1", **self.node(PTL_PEER_TIMEOUT="1s"))
         self.assertEqual(done.returncode, 1)
         self.assertIn("PTL_EVENT_SEND_FAIL", done.stderr)
-        self.assertIn("Start hello receive first", done.stderr)
+        self.assertIn("Start hello receive first, with the same PTL_IFACE_NAME: udp for another machine", done.stderr)
         done = programs.run("examples/hello", "send", "1:2", PTL_PEER_TIMEOUT="1s", PTL_NID="1")
         self.assertEqual(done.returncode, 1)
         self.assertIn("PTL_EVENT_SEND_FAIL", done.stderr)

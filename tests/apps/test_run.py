@@ -95,7 +95,8 @@ class Run(programs.Case):
             self.assertEqual(done.stderr, "")
 
     def test_a_port_that_reaches_nobody_is_refused(self):
-        self.expect_end(self.job(2, RING, PTL_IFACE_NAME="loop:a"), 1, "loop:a, which reaches no other process", "set PTL_IFACE_NAME to node")
+        self.expect_end(self.job(2, RING, PTL_IFACE_NAME="loop:a"), 1, "loop:a, which reaches no other process", "set PTL_IFACE_NAME to node",
+                        "postern_job_join: the call failed, and a line on standard error says why")
 
     # --- what ranks are told
 
