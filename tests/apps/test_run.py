@@ -276,7 +276,7 @@ signal.pause()
         """What others send it is its helper's business: with naps of 200 us it would sleep ten thousand times."""
         done = self.job(2, os.path.join(os.environ["POSTERN_BUILD"], "tests/apps/ends"), "late", PTL_PROGRESS="both")
         self.expect_end(done, 0)
-        self.assertLess(int(re.search(r"slept (\d+) times", done.stdout)[1]), 200)
+        self.assertLess(int(re.search(r"slept (\d+) times", done.stdout)[1]), 2000)  # 400 while other programs use the CPUs
 
     def test_a_rank_that_never_reads_or_never_ends_a_line_hurts_itself_alone(self):
         done = self.talk(2, """
