@@ -53,9 +53,9 @@ const struct setting_row setting_table[SETTING_COUNT] = {
 				"How messages progress. core: by a thread of the library; "
 				"inline: during the program's own Portals calls; both: during "
 				"these calls, and by a thread that takes over while the program"
-				" makes no calls; auto: both on a node, on a kernel interface "
-				"and through posternd, unless PTL_POLL or PTL_POLL_CORE is set,"
-				" and core otherwise."},
+				" makes no calls; auto: both on a node, on UDP sockets, on a "
+				"kernel interface and through posternd, unless PTL_POLL or "
+				"PTL_POLL_CORE is set, and core otherwise."},
 			.trust = TRUST_HARMLESS,
 			.type = TYPE_CHOICE,
 			.choices = {"auto", "core", "inline", "both"},
@@ -90,7 +90,7 @@ const struct setting_row setting_table[SETTING_COUNT] = {
 			.description = {"PTL_MTU", "",
 				"The largest frame of each interface, in bytes after the "
 				"Ethernet header, separated by ';'. If it is empty, the device "
-				"supplies it. All processes of a node have the same."},
+				"supplies it. All processes of a node need the same value."},
 			.trust = TRUST_HARMLESS,
 			.type = TYPE_NUMBER,
 			.list = true,
@@ -111,8 +111,9 @@ const struct setting_row setting_table[SETTING_COUNT] = {
 	[SETTING_VLAN] =
 		{
 			.description = {"PTL_VLAN", "",
-				"The VLAN of each interface, whose tag (802.1Q) its frames "
-				"carry, separated by ';'. If it is empty, frames have no tag."},
+				"The VLAN of each interface, separated by ';'. The interface's "
+				"frames carry the tag (802.1Q) of this VLAN. If it is empty, "
+				"frames have no tag."},
 			.trust = TRUST_HARMLESS,
 			.type = TYPE_NUMBER,
 			.list = true,
