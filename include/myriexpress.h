@@ -124,17 +124,17 @@ typedef enum mx_status_code mx_status_code_t;
 enum mx_get_info_key {
 	MX_NIC_COUNT = 1,            /* out: uint32_t, boards of this host */
 	MX_NIC_IDS = 2,              /* out: uint64_t for each board, then 0 */
-	MX_MAX_NATIVE_ENDPOINTS = 3, /* out: uint32_t, that a process may have open */
-	MX_NATIVE_REQUESTS = 4,      /* out: uint32_t, 0xffffffff: no bound */
+	MX_MAX_NATIVE_ENDPOINTS = 3, /* out: uint32_t, endpoints of a process */
+	MX_NATIVE_REQUESTS = 4,      /* out: uint32_t, 0xffffffff: no limit */
 	MX_COUNTERS_COUNT = 5,       /* in: board. out: uint32_t */
 	MX_COUNTERS_LABELS = 6,      /* in: board. out: MX_MAX_STR_LEN bytes each */
 	MX_COUNTERS_VALUES = 7,      /* in: board. out: uint32_t each, in the labels' order */
 	MX_PRODUCT_CODE = 8,         /* in: board. out: text */
 	MX_PART_NUMBER = 9,          /* in: board. out: text */
-	MX_SERIAL_NUMBER = 10,       /* in: board. out: of 4 bytes a uint32_t, else text */
+	MX_SERIAL_NUMBER = 10,       /* in: board. out: uint32_t if it has 4 bytes, else text */
 	MX_PORT_COUNT = 11,          /* in: board. out: uint32_t */
 	MX_PIO_SEND_MAX = 12,        /* out: uint32_t, bytes that leave in one piece */
-	MX_COPY_SEND_MAX = 13,       /* out: uint32_t, bytes that are sent without a receive */
+	MX_COPY_SEND_MAX = 13,       /* out: uint32_t, most bytes sent before a receive */
 	MX_NUMA_NODE = 14,           /* in: board. out: uint32_t, 0xffffffff: unknown */
 	MX_NET_TYPE = 15,            /* out: uint32_t, enum mx_net_type */
 	MX_LINE_SPEED = 16           /* in: board. out: uint32_t, mx_line_speed_t */
@@ -145,7 +145,7 @@ typedef enum mx_get_info_key mx_get_info_key_t;
 typedef enum {
 	MX_SPEED_2G = 0,
 	MX_SPEED_10G = 1,
-	MX_SPEED_OPEN_MX = 2 /* neither */
+	MX_SPEED_OPEN_MX = 2 /* another speed */
 } mx_line_speed_t;
 
 enum mx_net_type { MX_NET_MYRI = 0, MX_NET_ETHER = 1 };
@@ -166,8 +166,8 @@ typedef struct {
 	uint32_t segment_length; /* bytes */
 } mx_segment_t;
 
-/* text: one line on the error, without the name of the code. The function returns the handler's
- * return value. */
+/* text: one line about the error, without the name of the code. The function of MX that failed
+ * returns what the handler returns. */
 typedef mx_return_t (*mx_error_handler_t)(char *text, mx_return_t code);
 
 enum mx_param_key {
