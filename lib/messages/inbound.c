@@ -132,7 +132,7 @@ bool messages_cancel(struct messages *messages, struct transfer *message)
 	if (message->kind != ITEM_RECEIVE || message->acknowledged)
 		return false;
 	if (!message->posted) {
-		link_remove(&message->link);
+		receive_unlist(message);
 		return true;
 	}
 	if (!messages_visit(messages))

@@ -190,7 +190,7 @@ void many_cancel(struct messages *messages, struct transfer *receive)
 		messages->waits = true;
 		return;
 	}
-	link_remove(&receive->link);
+	receive_unlist(receive);
 	messages_finish(messages, receive, TRANSFER_WITHDRAWN);
 }
 

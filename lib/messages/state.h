@@ -257,6 +257,14 @@ static inline void transfer_begin(struct transfer *message, enum messages_kind k
 	message->link.next = NULL;
 }
 
+/* A receive that is not posted waits no more. One that began after the space had closed is in no
+ * list. */
+static inline void receive_unlist(struct transfer *receive)
+{
+	if (link_listed(&receive->link))
+		link_remove(&receive->link);
+}
+
 /* messages.c */
 /* messages_visit() where the last visit says nothing of this one. */
 bool messages_visit_first(struct messages *messages);

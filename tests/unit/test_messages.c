@@ -100,6 +100,27 @@ static void a_receive_is_cancelled_until_it_matches(void **state)
 	assert_string_equal(more, "one");
 }
 
+/* A front end may close its interface while another thread begins a receive. */
+static void a_receive_that_finds_the_space_closed_is_cancelled(void **state)
+{
+	struct letter in, all;
+	struct many many;
+	char got[8];
+
+	(void)state;
+	assert_int_equal(interface_close(ends[1]->options.front, ends[1]->handle), ANSWER_OK);
+	post_receive(&in, 1, 7, 0, got, sizeof(got));
+	assert_true(messages_cancel(ends[1], &in.message));
+	assert_int_equal(in.done, 0);
+	messages_many(&many, sizeof(got), 1);
+	receive_as(&all, 1,
+		&(const struct receive_wish){
+			.peer = PEER_ANY, .buffer = got, .room = sizeof(got), .many = &many});
+	assert_false(messages_cancel(ends[1], &all.message));
+	assert_int_equal(all.done, 1);
+	assert_int_equal(all.message.result, TRANSFER_WITHDRAWN);
+}
+
 static void words_are_told(void **state)
 {
 	(void)state;
@@ -507,6 +528,7 @@ int main(void)
 		CASE(a_message_longer_than_the_room_is_cut),
 		CASE(a_probe_finds_the_message_that_a_receive_then_gets),
 		CASE(a_receive_is_cancelled_until_it_matches),
+		CASE(a_receive_that_finds_the_space_closed_is_cancelled),
 		CASE(words_are_told),
 		CASE(a_receive_that_fetches_counts_as_posted),
 		CASE(a_message_of_a_peer_that_has_not_joined_is_received),
