@@ -31,6 +31,7 @@
 #define ENGINE_COUNTERS(X)                                                                         \
 	X(puts_received, "puts accepted")                                                          \
 	X(gets_received, "gets accepted")                                                          \
+	X(unexpected_removed, "unexpected messages that a search removed without an event")        \
 	X(acks_delivered, "Portals acknowledgements logged as events")                             \
 	X(replies_received, "replies accepted")                                                    \
 	X(greetings_dropped, "connection requests beyond the share of the sender's node")          \

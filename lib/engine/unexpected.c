@@ -10,6 +10,7 @@
 #include <engine/fetch.h>
 #include <engine/outcome.h>
 #include <engine/portal.h>
+#include <engine/statistics.h>
 #include <engine/tier_entry.h>
 
 enum header_state { HEADER_HERE, HEADER_ARRIVING, HEADER_CLAIMED, HEADER_LENT };
@@ -324,6 +325,8 @@ static void header_tell(struct space *space, uint32_t i, const struct taker *tak
 		receive_tell(space, i, taker->receive, &taker->memory);
 		return;
 	}
+	if (taker->entry == INDEX_NONE && taker->log == 0)
+		space_count(space, unexpected_removed);
 	if (header->copied && copy_lend(space, i, taker))
 		return;
 	if (!header->copied)

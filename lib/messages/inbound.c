@@ -66,8 +66,10 @@ void receive_start(struct messages *messages, struct transfer *message)
 /* May a message be kept, or be under way? */
 static bool receive_may_match(const struct messages *messages)
 {
-	return counter_read(&segment_counters(messages->visit.segment)->puts_received) !=
-	       messages->told_of;
+	const struct engine_counters *counters = segment_counters(messages->visit.segment);
+
+	return counter_read(&counters->puts_received) !=
+	       messages->told_of + counter_read(&counters->unexpected_removed);
 }
 
 /* The poll core has to carry out what was posted before it is known what a receive gets. */

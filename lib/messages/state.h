@@ -156,7 +156,8 @@ struct messages {
 	uint32_t flying;
 	bool waits_post;        /* a receive's command may wait in the ring */
 	uint64_t arrived;       /* messages, when messages_progress() looked last */
-	uint64_t told_of;       /* of them, whose events were here, or that receives have taken */
+	uint64_t told_of;       /* of them, whose events were here, or that receives have taken; not
+			  those that messages_dismiss() has removed */
 	uint64_t letters_below; /* M12: messages of so many bytes and more want an answer */
 	uint64_t letters;       /* so many were sent, */
 	_Atomic uint64_t letters_ended; /* and so many have ended */

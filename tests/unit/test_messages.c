@@ -5,6 +5,8 @@
  * lib/messages/peers.c, lib/messages/taken.c. */
 #include "message_rig.h"
 
+#include <engine/statistics.h>
+
 static void each_length_arrives__posted_or_not_synchronous_or_not(void **state)
 {
 	(void)state;
@@ -82,6 +84,48 @@ static void a_synchronous_send_fails_whose_peer_is_dismissed_before_its_ack(void
 		assert_int_equal(messages_pending(ends[0]), 0);
 		teardown(state);
 	}
+}
+
+static bool third_is_kept(void *context)
+{
+	struct message_found found;
+
+	(void)context;
+	return messages_probe(ends[1], 3, 0, &found);
+}
+
+/* How many commands the poll core takes for a receive that is cancelled. */
+static uint64_t receive_commands(void)
+{
+	const struct engine_counters *counters =
+		segment_counters(ends[1]->visit.interface->submission.ring);
+	const uint64_t before = counter_read(&counters->commands);
+	struct letter in;
+
+	post_receive(&in, 1, 4, 0, NULL, 0);
+	assert_true(messages_cancel(ends[1], &in.message));
+	return counter_read(&counters->commands) - before;
+}
+
+/* M9. A receive asks the poll core for messages only if there are some. */
+static void messages_that_were_dismissed_cost_a_receive_no_question(void **state)
+{
+	static const uint64_t lengths[] = {8, EAGER, LONG};
+	const char *progress = getenv("TEST_PROGRESS");
+	static char sent[LONG];
+	struct letter out[3];
+
+	(void)state;
+	if (!progress || strcmp(progress, "core") != 0)
+		skip(); /* a receive is carried out at once */
+	ends_open_as(true, 4 << 20, 1 << 10, EAGER);
+	for (unsigned i = 0; i < 3; i++)
+		post_send(&out[i], 0, 1 + i, sent, lengths[i], false);
+	settle(third_is_kept, NULL);
+	assert_int_equal(receive_commands(), 3); /* the receive, the question, the cancel */
+	messages_dismiss(ends[1], 0);
+	(void)receive_commands(); /* with what the dismissal has led to */
+	assert_int_equal(receive_commands(), 2);
 }
 
 static void a_receive_is_cancelled_until_it_matches(void **state)
@@ -541,6 +585,7 @@ int main(void)
 		CASE(a_late_send_is_done_when_it_is_delivered),
 		CASE(a_receive_from_one_peer_gets_no_other_s),
 		CASE_OPEN(a_message_that_waits_can_be_moved),
+		CASE_OPEN(messages_that_were_dismissed_cost_a_receive_no_question),
 		CASE_OPEN(a_synchronous_send_fails_whose_peer_is_dismissed_before_its_ack),
 	};
 
