@@ -10,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include <base/settings.h>
 #include <pmd-glue/kernel.h>
 
 #include "../json.h"
@@ -17,7 +18,6 @@
 #include "../setting.h"
 
 #define EXIT_USAGE 2
-#define BLANKS     " \t\n\v\f\r" /* as settings have them */
 
 static const struct {
 	const char *name;
@@ -119,31 +119,6 @@ bool doctor_has(const struct doctor *doctor, enum kind kind)
 
 /* --- what the settings say */
 
-/* Item n of a list, without the blanks around it; a list of one item is the same for all. */
-static void list_item(const char *list, unsigned n, char *item, size_t size)
-{
-	size_t length;
-
-	if (!strchr(list, ';'))
-		n = 0;
-	for (; n > 0 && *list != '\0'; n--) {
-		list += strcspn(list, ";");
-		list += *list == ';';
-	}
-	list += strspn(list, BLANKS);
-	length = strcspn(list, ";");
-	while (length > 0 && strchr(BLANKS, list[length - 1]))
-		length--;
-	snprintf(item, size, "%.*s", (int)length, list);
-}
-
-/* The same of a setting. Returns false if it is blank. */
-static bool setting_item_read(const char *name, unsigned n, char *item, size_t size)
-{
-	list_item(setting_value(name), n, item, size);
-	return item[0] != '\0';
-}
-
 static bool is_pci(const char *name)
 {
 	unsigned domain, bus, device, function;
@@ -199,23 +174,13 @@ static void interface_name(struct doctor_interface *interface)
 		kernel_primary(device, primary, sizeof(primary)));
 }
 
-/* PTL_IP, which the library has checked. */
-static uint32_t subnet_mask(const char *subnet)
-{
-	const char *slash = strchr(subnet, '/');
-	int prefix = slash ? atoi(slash + 1) : 0;
-
-	return prefix <= 0 ? 0 : UINT32_MAX << (32 - prefix);
-}
-
 /* Does an interface have a poll thread, as PTL_PROGRESS says? */
 static bool poll_thread_wanted(const struct doctor *doctor)
 {
-	const char *progress = setting_value("PTL_PROGRESS");
 	bool own = parse_given("PTL_POLL") || parse_given("PTL_POLL_CORE");
 
-	if (strcmp(progress, "auto") != 0)
-		return strcmp(progress, "core") == 0;
+	if (!setting_is(SETTING_PROGRESS, "auto"))
+		return setting_is(SETTING_PROGRESS, "core");
 	for (unsigned i = 0; i < doctor->interface_count && !own; i++)
 		own = doctor->interfaces[i].kind != KIND_NODE &&
 		      doctor->interfaces[i].kind != KIND_KERNEL &&
@@ -223,34 +188,48 @@ static bool poll_thread_wanted(const struct doctor *doctor)
 	return own;
 }
 
+/* This program has a table of settings of its own, which parses them as the library does: it gets
+ * the library's values. */
+static void settings_take(void)
+{
+	for (unsigned i = 0; i < SETTING_COUNT; i++)
+		(void)setting_replace(
+			(enum setting)i, setting_value(setting_describe((enum setting)i)->name));
+}
+
+static void interface_read(struct doctor_interface *interface, unsigned n)
+{
+	const uint64_t cpu = setting_number_item(SETTING_POLL_CORE, n, UINT64_MAX);
+	uint32_t address;
+	uint8_t prefix;
+
+	snprintf(interface->name, sizeof(interface->name), "%s",
+		setting_item(SETTING_IFACE_NAME, n));
+	interface_sort(interface);
+	interface->mtu = (long)setting_number_item(SETTING_MTU, n, 0);
+	interface->gateway = setting_item(SETTING_GATEWAY, n)[0] != '\0';
+	if (setting_subnet_item(SETTING_IP, n, &address, &prefix) && prefix > 0)
+		interface->mask = UINT32_MAX << (32 - prefix);
+	interface->cpu = cpu == UINT64_MAX ? -1 : (int)cpu;
+}
+
 static void settings_read(struct doctor *doctor)
 {
-	const char *names;
 	int interfaces = 0;
-	char item[128];
 
 	doctor->started = PtlInit(&interfaces);
-	names = setting_value("PTL_IFACE_NAME");
+	settings_take();
 	doctor->named = getenv("PTL_IFACE_NAME") != NULL;
-	doctor->udp = strcmp(setting_value("PTL_ENCAP"), "udp") == 0;
-	doctor->poll_busy = strcmp(setting_value("PTL_POLL"), "busy") == 0;
+	doctor->udp = setting_is(SETTING_ENCAP, "udp");
+	doctor->poll_busy = setting_is(SETTING_POLL, "busy");
 	if (interfaces < 1)
 		interfaces = 1;
 	for (int i = 0; i < interfaces && i < DOCTOR_INTERFACES; i++) {
 		struct doctor_interface *interface = &doctor->interfaces[i];
 
-		list_item(names, (unsigned)i, interface->name, sizeof(interface->name));
-		interface_sort(interface);
+		interface_read(interface, (unsigned)i);
 		if (doctor->live)
 			interface_name(interface);
-		setting_item_read("PTL_MTU", (unsigned)i, item, sizeof(item));
-		interface->mtu = strtol(item, NULL, 10);
-		interface->gateway =
-			setting_item_read("PTL_GATEWAY", (unsigned)i, item, sizeof(item));
-		if (setting_item_read("PTL_IP", (unsigned)i, item, sizeof(item)))
-			interface->mask = subnet_mask(item);
-		setting_item_read("PTL_POLL_CORE", (unsigned)i, item, sizeof(item));
-		interface->cpu = item[0] >= '0' && item[0] <= '9' ? atoi(item) : -1;
 		doctor->interface_count++;
 	}
 	doctor->poll_thread = poll_thread_wanted(doctor);

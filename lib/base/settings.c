@@ -42,7 +42,7 @@ struct setting_value {
 
 static struct setting_value setting_values[SETTING_COUNT];
 
-/* Values that setting_change() replaced, whose texts may still be read. */
+/* Values that setting_replace() replaced, whose texts may still be read. */
 static struct setting_value *retired_values;
 static unsigned retired_count;
 
@@ -584,14 +584,12 @@ static bool value_retire(const struct setting_value *value)
 	return true;
 }
 
-int setting_change(enum setting setting, unsigned n, const char *text)
+int setting_replace(enum setting setting, const char *text)
 {
 	const struct setting_row *row = setting_row(setting);
 	struct setting_value value = {0};
-	char *list = row->list ? text_change(setting, n, text) : NULL;
-	int result = row->list && !list ? -1 : value_take(row, &value, row->list ? list : text);
+	int result = value_take(row, &value, text);
 
-	free(list);
 	if (result == 0 && value_retire(&setting_values[setting])) {
 		setting_values[setting] = value;
 		log_apply();
@@ -602,6 +600,19 @@ int setting_change(enum setting setting, unsigned n, const char *text)
 			remedy_for_memory());
 	value_free(&value);
 	return -1;
+}
+
+int setting_change(enum setting setting, unsigned n, const char *text)
+{
+	char *list;
+	int result;
+
+	if (!setting_row(setting)->list)
+		return setting_replace(setting, text);
+	list = text_change(setting, n, text);
+	result = list ? setting_replace(setting, list) : -1;
+	free(list);
+	return result;
 }
 
 const char *setting_text(enum setting setting)

@@ -71,6 +71,9 @@ int settings_load(void);
  * readable for threads that have its text. 0, or -1 after an error line, and nothing has changed.
  * Not thread-safe, as settings_load(). */
 int setting_change(enum setting setting, unsigned n, const char *text) CORE_API(setting_change);
+/* The same for the whole value. A program that has this module beside the library's gives it the
+ * values of that one. */
+int setting_replace(enum setting setting, const char *text);
 
 /* The value as text, as set or by default; item n of a list (interface n). Never NULL. Valid until
  * the next load. */

@@ -115,7 +115,8 @@ class Doctor(Case):
 
     def test_poll_core(self):
         self.expect("poll core", "ok", "CPU 2", "")
-        self.expect("poll core", "ok", "CPU 2", "", PTL_POLL_CORE=" 2 ")
+        for number in (" 2 ", "0x2", "002"):
+            self.expect("poll core", "ok", "CPU 2", "", PTL_POLL_CORE=number)
         self.write(f"{CPU}/online", "0-1,3")
         self.expect("poll core", "failure", "CPU 2", "PTL_POLL_CORE=3")
         self.expect("poll core", "warning", "PTL_POLL=busy", "PTL_POLL_CORE=3", PTL_POLL_CORE="",
@@ -263,7 +264,9 @@ class Doctor(Case):
         self.expect("link", "failure", "no network interface eth8", "ip -brief link", "udp:eth8")
         for port in ("udp", "udp:10.0.0.5"):
             self.expect("link", "ok", "no interface is a kernel interface", "", port)
-        self.expect("link", "failure", "PTL_MTU is 9001", "mtu 9001", "eth9", PTL_MTU="9001")
+        for mtu in ("9001", "0x2329"):
+            self.expect("link", "failure", "PTL_MTU is 9001", "mtu 9001", "eth9", PTL_MTU=mtu)
+        self.expect("link", "failure", "PTL_MTU is 9001", "mtu 9001", "loop:a;loop:b;eth9", PTL_MTU="1500;9001")  # the last serves the rest
         self.write("sys/class/net/eth9/carrier", "0")
         self.expect("link", "failure", "carrier", "ip -d link show eth9", "eth9")
         self.write("sys/class/net/eth9/flags", "0x1002")
