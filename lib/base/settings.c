@@ -275,21 +275,26 @@ static void value_free(struct setting_value *value)
 	*value = (struct setting_value){0};
 }
 
-/* Splits the value's text; text that is no list is one item. */
+/* The end of the item that text begins with; text that is no list is one item. */
+static const char *item_end(const struct setting_row *row, const char *text)
+{
+	const char *end = row->list ? strchr(text, LIST_SEPARATOR) : NULL;
+
+	return end ? end : text + strlen(text);
+}
+
+/* Splits the value's text. */
 static void value_split(const struct setting_row *row, struct setting_value *value)
 {
-	const char *text = value->text;
+	const char *text = value->text, *end;
 	char *to = value->items;
 
-	for (;;) {
-		const char *end = row->list ? strchr(text, LIST_SEPARATOR) : NULL;
-
-		to = trim_copy(to, text, !end ? strlen(text) : (size_t)(end - text));
+	do {
+		end = item_end(row, text);
+		to = trim_copy(to, text, (size_t)(end - text));
 		value->count++;
-		if (!end)
-			break;
 		text = end + 1;
-	}
+	} while (*end != '\0');
 }
 
 static const char *value_item(const struct setting_value *value, unsigned n)
@@ -457,12 +462,24 @@ bool setting_is_given(enum setting setting)
 	return setting_values[setting].text != NULL;
 }
 
-const char *setting_environment(enum setting setting)
+bool setting_environment(enum setting setting, unsigned n, char *item, size_t size)
 {
-	const struct setting_description *description = setting_describe(setting);
-	const char *text = getenv(description->name);
+	const struct setting_row *row = setting_row(setting);
+	const char *text = getenv(row->description.name);
+	size_t length;
 
-	return text ? text : description->fallback;
+	if (!text || text_blank(text)) /* I2 */
+		text = row->description.fallback;
+	for (; n > 0; n--) {
+		text = item_end(row, text);
+		if (*text++ == '\0')
+			return false;
+	}
+	length = (size_t)(item_end(row, text) - text);
+	if (length >= size)
+		return false;
+	(void)trim_copy(item, text, length);
+	return true;
 }
 
 static bool setting_is_set(enum setting setting)

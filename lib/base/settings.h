@@ -10,6 +10,7 @@
 #define BASE_SETTINGS_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include <base/core.h>
@@ -97,8 +98,10 @@ bool setting_nodes_are_addresses(unsigned n) CORE_API(setting_nodes_are_addresse
 bool setting_is(enum setting setting, const char *choice);
 /* Does the environment, or a later change, give it a value? */
 bool setting_is_given(enum setting setting) CORE_API(setting_is_given);
-/* Its value in the environment now, or else its fallback, unchecked and without a word: for a
- * caller that looks before settings_load(). */
-const char *setting_environment(enum setting setting) CORE_API(setting_environment);
+/* Copies item n of its value in the environment now, or else of its fallback, unchecked and without
+ * a word: for a caller that looks before settings_load(). Returns false if there are fewer items,
+ * or if size, in bytes, is too small. */
+bool setting_environment(enum setting setting, unsigned n, char *item, size_t size)
+	CORE_API(setting_environment);
 
 #endif

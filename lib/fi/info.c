@@ -30,25 +30,7 @@
 /* Item n of PTL_IFACE_NAME. Returns false if there are fewer. */
 static bool item_get(unsigned n, char name[NAME_MAX_BYTES])
 {
-	const char *text = setting_environment(SETTING_IFACE_NAME);
-	size_t length;
-
-	for (; n > 0; n--) {
-		text = strchr(text, ';');
-		if (!text)
-			return false;
-		text++;
-	}
-	while (*text == ' ')
-		text++;
-	length = strcspn(text, ";");
-	while (length > 0 && text[length - 1] == ' ')
-		length--;
-	if (length >= NAME_MAX_BYTES)
-		return false;
-	memcpy(name, text, length);
-	name[length] = '\0';
-	return true;
+	return setting_environment(SETTING_IFACE_NAME, n, name, NAME_MAX_BYTES);
 }
 
 static bool is_kind(const char *name, const char *kind)
@@ -60,14 +42,18 @@ static bool is_kind(const char *name, const char *kind)
 
 static uint8_t item_kind(const char *name)
 {
+	char encapsulation[NAME_MAX_BYTES];
+
 	if (*name == '\0' || is_kind(name, "loop"))
 		return ADDRESS_LOOP;
 	if (is_kind(name, "node"))
 		return ADDRESS_NODE;
 	if (is_kind(name, "udp"))
 		return ADDRESS_UDP;
-	return strcmp(setting_environment(SETTING_ENCAP), "udp") == 0 ? ADDRESS_ETHERNET_UDP
-								      : ADDRESS_ETHERNET;
+	return setting_environment(SETTING_ENCAP, 0, encapsulation, sizeof(encapsulation)) &&
+			       strcmp(encapsulation, "udp") == 0
+		       ? ADDRESS_ETHERNET_UDP
+		       : ADDRESS_ETHERNET;
 }
 
 bool info_device(const char *wanted, unsigned *device, uint8_t *kind)

@@ -533,7 +533,7 @@ static void a_domain_for_each_device(void **state)
 	struct fi_info *offer;
 
 	(void)state;
-	setenv("PTL_IFACE_NAME", "node; loop:one", 1);
+	setenv("PTL_IFACE_NAME", "\tnode ;\tloop:one\t", 1);
 	offer = offer_of(hints);
 	assert_non_null(offer);
 	assert_string_equal(offer->domain_attr->name, "node");

@@ -157,6 +157,29 @@ static void settings_load__ignores_blanks_around_a_value(void **state)
 	assert_true(setting_is(SETTING_PROGRESS, "inline"));
 }
 
+/* Before the settings are loaded, an item is what it is behind that. */
+static void setting_environment__splits_a_value_as_a_load_does(void **state)
+{
+	static const char *const values[] = {
+		"node", " node ", "\tnode;\vloop:a \t; udp", "node;", ";node", " ;", "", " \t"};
+	char item[16];
+
+	(void)state;
+	for (unsigned i = 0; i < sizeof(values) / sizeof(values[0]); i++) {
+		unsigned n = 0;
+
+		setenv("PTL_IFACE_NAME", values[i], 1);
+		assert_int_equal(load(), 0);
+		for (; setting_environment(SETTING_IFACE_NAME, n, item, sizeof(item)); n++)
+			assert_string_equal(item, setting_item(SETTING_IFACE_NAME, n));
+		assert_int_equal(n, setting_items(SETTING_IFACE_NAME));
+	}
+	setenv("PTL_ENCAP", " udp\t", 1);
+	assert_true(setting_environment(SETTING_ENCAP, 0, item, sizeof(item)));
+	assert_string_equal(item, "udp");
+	assert_false(setting_environment(SETTING_ENCAP, 0, item, 4));
+}
+
 static void settings_load__that_fails_changes_nothing(void **state)
 {
 	(void)state;
@@ -560,6 +583,7 @@ int main(void)
 		cmocka_unit_test_setup(settings_load__reads_again, reset),
 		cmocka_unit_test_setup(settings_load__takes_a_blank_value_for_none, reset),
 		cmocka_unit_test_setup(settings_load__ignores_blanks_around_a_value, reset),
+		cmocka_unit_test_setup(setting_environment__splits_a_value_as_a_load_does, reset),
 		cmocka_unit_test_setup(settings_load__that_fails_changes_nothing, reset),
 		cmocka_unit_test_setup(setting_item__serves_the_last_to_those_that_follow, reset),
 		cmocka_unit_test_setup(
