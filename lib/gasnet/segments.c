@@ -271,6 +271,15 @@ static void memory_take(struct rank *segment, uintptr_t size)
 	segment->size = size;
 }
 
+/* The call may be made again. */
+static void memory_give(struct rank *segment)
+{
+	munmap(segment->address, segment->size);
+	if (segment_shared.file >= 0)
+		close(segment_shared.file);
+	segment_shared.file = -1;
+}
+
 bool segment_make(uintptr_t size, uintptr_t heap_distance)
 {
 	struct rank *segment = &gasnet.ranks[gasnet.rank];
@@ -291,6 +300,7 @@ bool segment_make(uintptr_t size, uintptr_t heap_distance)
 		complain("the segment cannot be %zu bytes behind the heap: give gasnet_attach a "
 			 "smaller minheapoffset",
 			(size_t)heap_distance);
+		memory_give(segment);
 		return false;
 	}
 	return true;

@@ -12,6 +12,7 @@
  * lib/p4/cards.c, lib/runtime/runtime.c. */
 #include "ranks.h"
 
+#include <dirent.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -616,6 +617,19 @@ static const struct {
 	{"wait", wait_to_be_killed, true},
 };
 
+/* A call that fails keeps none. */
+static unsigned descriptors_count(void)
+{
+	DIR *directory = opendir("/proc/self/fd");
+	unsigned count = 0;
+
+	CHECK(directory);
+	while (readdir(directory))
+		count++;
+	closedir(directory);
+	return count;
+}
+
 static void attach(void)
 {
 	gasnet_handlerentry_t table[102 + 11];
@@ -636,9 +650,12 @@ static void attach(void)
 	count += copies_table(table + count);
 	if (gasnet_getenv("RANKS_WORD")) {
 		gasnet_handlerentry_t twice[] = {table[0], table[0]};
+		const unsigned before = descriptors_count();
 
 		CHECK(gasnet_attach(NULL, 0, SEGMENT + 1, 0) == GASNET_ERR_BAD_ARG);
 		CHECK(gasnet_attach(twice, 2, SEGMENT, 0) == GASNET_ERR_RESOURCE);
+		CHECK(gasnet_attach(NULL, 0, SEGMENT, UINTPTR_MAX) == GASNET_ERR_RESOURCE);
+		CHECK(descriptors_count() == before);
 	}
 	copies_refuse();
 	CHECK(gasnet_attach(table, count, SEGMENT, 0) == GASNET_OK);
