@@ -330,8 +330,8 @@ MX_FUNCTION mx_return_t mx_get_endpoint_addr_context(mx_endpoint_addr_t addr, vo
 
 /* Connects to a peer, and blocks until the peer's address is known.
  *   filter   the peer's
- *   timeout  milliseconds; MX_INFINITE: until the peer is considered dead, or for a minute. No
- *            timeout is longer than that minute
+ *   timeout  milliseconds; MX_INFINITE: for a minute. A peer that is considered dead ends it
+ *            earlier
  *   addr     out
  * The peer answers within about 50 ms even if its program makes no calls; with PTL_PROGRESS=inline
  * it answers only during calls.

@@ -604,7 +604,8 @@ static mx_status_code_t connect_failure(const struct request *request, uint64_t 
 		return request->status.code; /* S4 */
 	if (request->refused && now >= request->end - CONNECT_TIMEOUT + READY)
 		return MX_STATUS_ENDPOINT_CLOSED;
-	return now >= request->end ? MX_STATUS_ENDPOINT_UNREACHABLE : MX_STATUS_PENDING;
+	return now >= request->end && !request->limited ? MX_STATUS_ENDPOINT_UNREACHABLE
+							: MX_STATUS_PENDING;
 }
 
 /* Connects that are asked again, or have waited long enough. */
@@ -650,7 +651,7 @@ static struct request *connect_begin(struct mx_endpoint *endpoint, uint32_t nid,
 	request->filter = filter;
 	request->status = (mx_status_t){
 		.code = MX_STATUS_PENDING, .match_info = match_info, .context = context};
-	request->denied = false;
+	request->denied = request->limited = false;
 	request->end = library_now() + CONNECT_TIMEOUT;
 	if (id >= ENDPOINT_IDS) {
 		request_complete(request, MX_STATUS_BAD_ENDPOINT);
@@ -745,6 +746,7 @@ mx_return_t mx_connect(mx_endpoint_t endpoint, uint64_t nic_id, uint32_t endpoin
 	if (!request)
 		return endpoint_fail(endpoint, MX_NO_RESOURCES, name, no_memory);
 	request->owned = true;
+	request->limited = timeout != MX_INFINITE;
 	if (request->done || endpoint_block(endpoint, connect_done, request, timeout, AGAIN))
 		status = request->status.code;
 	else

@@ -94,6 +94,7 @@ struct request {
 	bool searched;      /* it is in the list of that name: X4 */
 	bool refused;       /* REQUEST_CONNECT: the peer is not ready */
 	bool denied;        /* the same: the peer is another user's */
+	bool limited;       /* the same: a timeout of mx_connect() ends it */
 	uint64_t handle;    /* what a program knows it by: REQUEST_SLOT_AT */
 	mx_status_t status; /* when it is done; its match_info is what request_ended() goes by */
 	struct map_vector *vector;

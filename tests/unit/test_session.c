@@ -11,8 +11,10 @@
 
 #include <cmocka.h>
 
+#include <base/clock.h>
 #include <base/random.h>
 #include <messages/state.h>
+#include <mx/board.h>
 #include <mx/state.h>
 #include <wire/message.h>
 
@@ -44,6 +46,17 @@ void __wrap_messages_ask(struct messages *messages, uint32_t peer)
 {
 	if (messages != one->messages || one->contacts[one->sessions[peer].contact].nid < FORGED)
 		__real_messages_ask(messages, peer);
+}
+
+/* What is added to the time at each look at it. */
+static uint64_t clock_step, clock_ahead;
+uint64_t __wrap_postern_core_library_now(void);
+uint64_t __real_postern_core_library_now(void);
+
+uint64_t __wrap_postern_core_library_now(void)
+{
+	clock_ahead += clock_step;
+	return __real_postern_core_library_now() + clock_ahead;
 }
 
 static int setup_with(const char *peer_timeout)
@@ -657,6 +670,25 @@ static void greetings_of_any_bits_harm_no_other_peer(void **state)
 	assert_true(is_open(2, 3));
 }
 
+/* A peer of a forged node never answers. The minute of mx_connect() is for MX_INFINITE alone. */
+static void a_connect_lasts_as_long_as_its_timeout(void **state)
+{
+	static const uint32_t timeouts[] = {90000, 300000};
+	mx_endpoint_addr_t address;
+
+	(void)state;
+	clock_step = 100 * MILLISECOND;
+	for (unsigned i = 0; i < 2; i++) {
+		const uint64_t start = library_now();
+
+		assert_int_equal(
+			mx_connect(one, nic_id_of(FORGED), 3, FILTER, timeouts[i], &address),
+			MX_TIMEOUT);
+		assert_true(library_now() - start >= timeouts[i] * MILLISECOND);
+	}
+	clock_step = 0;
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
@@ -666,6 +698,7 @@ int main(void)
 		TEST(a_deadline_that_has_passed_is_why_a_request_fails),
 		TEST(a_deadline_is_nothing_to_a_request_that_has_ended),
 		TEST(what_is_taken_before_a_session_is_joined_is_credited_then),
+		TEST(a_connect_lasts_as_long_as_its_timeout),
 		TEST(a_process_with_ever_new_numbers_has_one_session),
 		TEST(a_node_has_no_more_sessions_than_are_left_for_others),
 		TEST(a_node_has_no_more_sessions_than_are_left_beside_one_more),
