@@ -356,7 +356,7 @@ struct endpoint {
 	bool joined;             /* a peer has come to know this endpoint */
 	struct greetings greetings;
 	uint64_t tokens;
-	uint32_t looks;
+	uint32_t looks; /* calls since the clock was looked at; 0: it is time, as behind a sleep */
 	/* message.c */
 	struct operation *free, *made;
 	struct link pending;

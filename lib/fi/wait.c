@@ -177,6 +177,7 @@ void notice_sleep(struct notice *notice, uint64_t left)
 	if (only) {
 		uint64_t most = endpoint_is_late(only) ? MILLISECOND : LOOK;
 
+		only->looks = 0;
 		only->sleepers++;
 		sleep.remote = only->remote;
 		domain_leave(domain);
@@ -227,6 +228,7 @@ int notice_arm(struct notice *notice)
 		struct remote *remote = binding->endpoint->remote;
 		uint64_t own = endpoint_time(binding->endpoint);
 
+		binding->endpoint->looks = 0;
 		messages_lower(binding->endpoint->messages);
 		if (remote)
 			remote_lower(remote);

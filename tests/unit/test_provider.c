@@ -44,6 +44,17 @@ bool __wrap_messages_greet(struct messages *messages, struct greeting *greeting)
 	return true;
 }
 
+/* How often it was asked whether it is time to review peers. */
+static unsigned reviews;
+
+bool __wrap_messages_review(struct messages *messages, bool always);
+bool __real_messages_review(struct messages *messages, bool always);
+bool __wrap_messages_review(struct messages *messages, bool always)
+{
+	reviews++;
+	return __real_messages_review(messages, always);
+}
+
 /* So many process ids are others', from the first one that is asked for. */
 static uint32_t taken, first;
 
@@ -65,7 +76,7 @@ enum answer wrapped_open(const struct front *front, unsigned device, uint32_t pi
 static int open_all(void **state)
 {
 	struct fi_av_attr table = {.type = FI_AV_TABLE};
-	struct fi_cq_attr tagged = {.format = FI_CQ_FORMAT_TAGGED};
+	struct fi_cq_attr tagged = {.format = FI_CQ_FORMAT_TAGGED, .wait_obj = FI_WAIT_FD};
 
 	(void)state;
 	setenv("PTL_IFACE_NAME", "loop:provider", 1);
@@ -189,12 +200,32 @@ static void an_endpoint_opens_though_others_have_the_next_ids(void **state)
 	assert_true(endpoint_of(ep)->self.pid - first >= taken);
 }
 
+/* A thread that sleeps makes few calls, each of which may be the one that finds a peer silent. */
+static void each_sleep_is_followed_by_a_look_at_the_clock(void **state)
+{
+	enum { SLEEPS = 5 };
+	struct fi_cq_tagged_entry entry;
+	struct fid *fids[] = {&cq->fid};
+
+	(void)state;
+	assert_int_equal(fi_enable(ep), 0);
+	reviews = 0;
+	for (unsigned i = 0; i < SLEEPS; i++)
+		assert_int_equal(fi_cq_sread(cq, &entry, 1, NULL, 1), -FI_EAGAIN);
+	assert_true(reviews >= SLEEPS);
+	reviews = 0;
+	for (unsigned i = 0; i <= SLEEPS; i++)
+		assert_int_equal(fi_trywait(fabric, fids, 1), 0);
+	assert_true(reviews >= SLEEPS);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, open_all, close_all)
 	const struct CMUnitTest tests[] = {
 		TEST(an_answer_is_the_asked_process_s_with_the_token_alone),
 		TEST(a_process_that_refuses_greetings_is_given_up_after_the_peer_timeout),
+		TEST(each_sleep_is_followed_by_a_look_at_the_clock),
 		TEST(an_endpoint_opens_though_others_have_the_next_ids),
 	};
 
