@@ -577,6 +577,12 @@ static const char *directory_remedy(int error, const char *otherwise)
 			      : remedy_for_disk(error, otherwise);
 }
 
+/* Makes a directory that all users may enter, whatever the umask. */
+static bool directory_make(const char *path)
+{
+	return mkdir(path, 0755) == 0 ? chmod(path, 0755) == 0 : errno == EEXIST;
+}
+
 /* Makes the directory, unless it is there, and takes its lock. Returns false after an error
  * line. */
 static bool directory_enter(struct switch_state *state)
@@ -585,9 +591,9 @@ static bool directory_enter(struct switch_state *state)
 	char lock[sizeof(state->directory) + 8];
 	struct stat status;
 
-	if ((mkdir(CLIENT_DIRECTORY, 0755) != 0 && errno != EEXIST) ||
-		(mkdir(path, 0755) != 0 && errno != EEXIST) || lstat(path, &status) != 0 ||
-		!S_ISDIR(status.st_mode) || status.st_uid != geteuid() || chmod(path, 0755) != 0) {
+	if (!directory_make(CLIENT_DIRECTORY) || !directory_make(path) ||
+		lstat(path, &status) != 0 || !S_ISDIR(status.st_mode) ||
+		status.st_uid != geteuid() || chmod(path, 0755) != 0) {
 		log_error("%s: %s cannot be made, or is another user's: %s: %s", name, path,
 			strerror(errno), directory_remedy(errno, "run posternd as root"));
 		return false;

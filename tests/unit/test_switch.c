@@ -103,6 +103,27 @@ static void client_port_open__takes_no_interface_for_another_of_its_name(void **
 	assert_int_equal(umount2(CLIENT_DIRECTORY, MNT_DETACH), 0);
 }
 
+/* A root whose umask is 077 starts posternd first after the host has. */
+static void switch_open__lets_others_in_whatever_the_umask(void **state)
+{
+	struct port *port;
+	mode_t mask;
+
+	(void)state;
+	need_root();
+	if (unshare(CLONE_NEWNS) != 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0 ||
+		mount("tmpfs", "/run", "tmpfs", 0, "mode=755") != 0)
+		skip();
+	mask = umask(0777);
+	rig_begin();
+	(void)umask(mask);
+	port = open_user(2, NOBODY);
+	assert_non_null(port);
+	port_close(port);
+	rig_end();
+	assert_int_equal(umount2("/run", MNT_DETACH), 0);
+}
+
 static void client_port_open__says_what_does_not_fit(void **state)
 {
 	bool absent;
@@ -591,6 +612,7 @@ int main(void)
 		TEST(switch_run__holds_a_share_of_each_user_for_the_port),
 		TEST(switch_run__knows_whose_frames_are_left_when_some_have_gone),
 		TEST(client_port_open__takes_no_interface_for_another_of_its_name),
+		TEST(switch_open__lets_others_in_whatever_the_umask),
 	};
 
 	return cmocka_run_group_tests(tests, rig_start, rig_finish);
