@@ -131,6 +131,12 @@ static int level_open(const struct directory *directory, int upper, const char *
 			close(fd);
 			return -1;
 		}
+		if (fd < 0 && errno == EACCES) {
+			directory->tell("node: %s is closed to its own user: chmod 700 %s, and set "
+					"a umask that leaves the user's own rights, such as 077",
+				directory->path, directory->path);
+			return -1;
+		}
 		if (fd >= 0)
 			directory_lock(fd);
 		if (fd >= 0 && directory_is_there(upper, name, fd))
@@ -273,7 +279,10 @@ static bool directory_enter(struct directory *directory, const char *name, direc
 	}
 	directory->lock = openat(directory->fd, "lock", O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC,
 		S_IRUSR | S_IWUSR);
-	if (directory->lock < 0)
+	/* Whatever the umask. */
+	if (directory->lock >= 0)
+		(void)fchmod(directory->lock, S_IRUSR | S_IWUSR);
+	else
 		directory->tell("node: %s/lock cannot be opened: %s: %s", directory->path,
 			strerror(errno), remedy_for_disk(errno, "remove it"));
 	return directory->lock >= 0;

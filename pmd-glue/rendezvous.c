@@ -22,6 +22,7 @@
 #include <sys/mman.h>
 #include <sys/random.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 #include <linux/membarrier.h>
@@ -800,6 +801,7 @@ static bool listener_open(struct rendezvous *rendezvous)
 	if (rendezvous->listener >= 0 && rendezvous->set >= 0 &&
 		bind(rendezvous->listener, (const struct sockaddr *)&address, sizeof(address)) ==
 			0 &&
+		chmod(address.sun_path, S_IRUSR | S_IWUSR) == 0 && /* whatever the umask */
 		listen(rendezvous->listener, BACKLOG) == 0 &&
 		epoll_ctl(rendezvous->set, EPOLL_CTL_ADD, rendezvous->listener, &event) == 0)
 		return true;

@@ -69,6 +69,47 @@ static void rendezvous_open__refuses_a_directory_that_is_not_its_own(void **stat
 						 "XDG_RUNTIME_DIR"));
 }
 
+/* Of a process without privileges. Returns the number of the step that fails; 0: none. */
+static int open_whatever_the_umask(void)
+{
+	struct rendezvous *one, *other;
+	char path[PATH_MAX];
+
+	snprintf(path, sizeof(path), "%s/postern", runtime);
+	(void)umask(0777);
+	if (rendezvous_at(NULL, 1) ||
+		!strstr(log_last_error(), "is closed to its own user: chmod 700 "))
+		return 1;
+	(void)umask(077);
+	if (chmod(path, S_IRWXU) != 0 || !(one = rendezvous_at(NULL, 1)))
+		return 2;
+	snprintf(path, sizeof(path), "%s/lock", rendezvous_path(one));
+	rendezvous_close(one);
+	(void)umask(0777);
+	if (unlink(path) != 0 || !(one = rendezvous_at(NULL, 1)) ||
+		!(other = rendezvous_at(NULL, 2)))
+		return 3;
+	return rendezvous_connect(one, 2) ? 0 : 4;
+}
+
+static void rendezvous_open__says_when_the_umask_is_in_the_way(void **state)
+{
+	int child, dead;
+
+	(void)state;
+	if (geteuid() == 0)
+		assert_int_equal(chown(runtime, NOBODY, NOBODY), 0);
+	child = fork();
+	assert_true(child >= 0);
+	if (child == 0) {
+		if (geteuid() == 0 && setresuid(NOBODY, NOBODY, NOBODY) != 0)
+			_exit(9);
+		_exit(open_whatever_the_umask());
+	}
+	assert_int_equal(waitpid(child, &dead, 0), child);
+	assert_int_equal(dead, 0);
+}
+
 static bool exchanges; /* the next opening of the upper directory finds another one */
 
 int __real_openat64(int upper, const char *name, int flags, mode_t mode);
@@ -285,6 +326,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		CASE(rendezvous_open__refuses_a_wrong_name),
 		CASE(rendezvous_open__refuses_a_directory_that_is_not_its_own),
+		CASE(rendezvous_open__says_when_the_umask_is_in_the_way),
 		CASE(rendezvous_open__looks_at_the_directory_that_it_has_opened),
 		CASE(rendezvous_open__reaches_long_paths),
 		CASE(directory_remove__removes_a_directory_that_nobody_is_in),
