@@ -29,9 +29,9 @@ bool outbox_make_room(struct transport *transport, const struct peer *peer, unsi
 static inline bool outbox_fits(
 	const struct transport *transport, const struct peer *peer, unsigned count)
 {
-	return peer && peer->self
-		       ? LOOP_FRAMES - (transport->loop_tail - transport->loop_head) >= count
-		       : OUTBOX_FRAMES - transport->outbox_count >= count;
+	if (peer && peer->self)
+		return transport->loop_tail - transport->loop_head <= LOOP_FRAMES - count;
+	return transport->outbox_count <= OUTBOX_FRAMES - count;
 }
 
 /* The same; tries to make some. */

@@ -503,6 +503,12 @@ static bool flight_begin(struct transport *transport, struct peer *peer)
 	return true;
 }
 
+/* Is a round trip in the network known to be short? */
+static inline bool peer_is_near(const struct peer *peer)
+{
+	return peer->delay_period != 0 && peer->delay_min < NEAR_DELAY;
+}
+
 /* Small frames have a window of their own: a program that sends messages faster than the peer
  * acknowledges them would fill the peer's ring with frames that cost both ends more than the
  * messages in them. Messages held back by this window share the frame that leaves when it opens, a
@@ -514,10 +520,9 @@ static inline bool sender_small_open(const struct transport *transport, const st
 {
 	const struct message *next = peer->waiting.head;
 	const struct flight *flight = peer->flight;
-	bool near = peer->delay_period != 0 && peer->delay_min < NEAR_DELAY;
-	uint32_t most = near ? SMALL_NEAR : SMALL_FAR;
 
-	return !flight || flight->small_count < (flight->many ? SMALL_MANY : most) ||
+	return !flight || flight->small_count < (flight->many ? SMALL_MANY : SMALL_NEAR) ||
+	       (!flight->many && flight->small_count < SMALL_FAR && !peer_is_near(peer)) ||
 	       peer->gathered == transport->bundle || peer->open.head ||
 	       (next && next->memory.length >= SMALL_BYTES);
 }
@@ -631,31 +636,29 @@ static __rte_always_inline bool fast_may(const struct transport *transport, cons
 	       outbox_fits(transport, peer, 1 + OUTBOX_SPARE);
 }
 
-/* Starts messages that wait, as long as all of their data fits in, and there are no more than a
- * frame has records. They are in order, so the peer's list is cut in two. Returns where the next
- * record would go. */
-static __rte_always_inline uint8_t *fast_fill(struct transport *transport, struct peer *peer,
-	uint8_t *at, const uint8_t *end, uint32_t *left)
+/* Starts messages that wait, as long as all of their data fits in, but no more than a frame has
+ * records for, whatever memory they have. They are in order, so the peer's list is cut in two.
+ * Returns where the next record would go. */
+static __rte_always_inline uint8_t *fast_fill(
+	struct transport *transport, struct peer *peer, uint8_t *at, const uint8_t *end)
 {
 	struct message *first = peer->waiting.head, *last = NULL, *message = first;
-	uint32_t number = peer->tx_message;
+	const uint8_t *data_end = end - RECORD_WHOLE_BYTES - MESSAGE_HEADER_MAX;
+	uint32_t number = peer->tx_message, number_end = number + RECORDS_MAX / START_RECORDS;
 	uint32_t copied_max = transport->copied_max;
 	uint32_t psn = peer->tx_next;
 	uint64_t data = 0;
 
 	do {
-		const uint32_t records = start_records(message);
 		uint64_t bytes = message->memory.length;
 		uint8_t *to;
 
-		if (bytes > copied_max || *left < records ||
-			bytes + RECORD_WHOLE_BYTES + MESSAGE_HEADER_MAX > (uint64_t)(end - at))
+		if (bytes > copied_max || number == number_end || at + bytes > data_end)
 			break;
 		to = start_begin(at, message, number, psn, (uint32_t)bytes, MESSAGE_HEADER_MAX);
 		if (unlikely(!message_copy(message, 0, to, (uint32_t)bytes)))
 			break;
 		number++;
-		*left -= records;
 		message->framed = bytes;
 		at += record_bytes(RECORD_WHOLE, message->header_length, (uint32_t)bytes);
 		data += bytes;
@@ -680,7 +683,7 @@ enum step sender_fast(struct transport *transport, struct peer *peer)
 {
 	struct frame frame = {.type = FRAME_DATA, .flags = FRAME_START | FRAME_ACK_NOW};
 	bool begins = !peer->flight;
-	uint32_t message = peer->tx_message, left = RECORDS_MAX;
+	uint32_t message = peer->tx_message, messages;
 	struct rte_mbuf *mbuf;
 	uint8_t *header, *at;
 
@@ -691,16 +694,17 @@ enum step sender_fast(struct transport *transport, struct peer *peer)
 		return STEP_BLOCKED;
 	header = outbox_header(mbuf);
 	at = fast_fill(
-		transport, peer, header + FRAME_HEADER_BYTES, header + transport->capacity, &left);
+		transport, peer, header + FRAME_HEADER_BYTES, header + transport->capacity);
+	messages = peer->tx_message - message;
 	if (peer->stalled)
-		sender_unstall(peer, peer->tx_message - message);
+		sender_unstall(peer, messages);
 	if (unlikely(peer->waiting.head != NULL))
-		return sender_fill(
-			transport, peer, mbuf, at, peer->tx_message - message, left, begins);
+		return sender_fill(transport, peer, mbuf, at, messages,
+			RECORDS_MAX - START_RECORDS * messages, begins);
 	frame.psn = peer->tx_next++;
 	frame.stream = peer->tx_stream;
 	frame.length = (uint16_t)(at - header);
-	frame.records = (uint8_t)(peer->tx_message - message);
+	frame.records = (uint8_t)messages;
 	acknowledgement_fields(transport, peer, &frame);
 	acknowledgement_forget(transport, peer);
 	sender_names(transport, peer, &frame);
