@@ -46,10 +46,10 @@ static void layout_make(const struct segment_limits *limits, struct segment *seg
 	lead = layout_meet(
 		&end, limits->entries * sizeof(struct entry) + replies * sizeof(struct reply), 1);
 	segment->lead = lead;
-	segment->attachments = attachments - lead;
+	segment->attachments = attachments - lead - sizeof(struct attachment);
 	segment->matches = matches - lead;
-	segment->replies = 0;
-	segment->entries = segment->replies - replies * sizeof(struct reply);
+	segment->replies = 0 - sizeof(struct reply);
+	segment->entries = 0 - replies * sizeof(struct reply) - sizeof(struct entry);
 	end += sizeof(struct segment) + sizeof(struct statistics);
 	segment->portals = layout_take(&end, limits->portals * sizeof(struct portal)) - lead;
 	segment->access = layout_take(&end, limits->access * sizeof(struct access_entry)) - lead;
@@ -63,7 +63,8 @@ static void layout_make(const struct segment_limits *limits, struct segment *seg
 		layout_take(&end, freelist_size(limits->regions - limits->attached)) - lead;
 	segment->free_entries = layout_take(&end, freelist_size(limits->entries)) - lead;
 	segment->commands = layout_take(&end, limits->further ? 0 : ring_size(COMMAND_RING)) - lead;
-	segment->regions = layout_meet(&end, limits->regions * sizeof(struct region), 3) - lead;
+	segment->regions = layout_meet(&end, limits->regions * sizeof(struct region), 3) - lead -
+			   sizeof(struct region);
 	segment->events = layout_take(&end, limits->event_bytes) - lead;
 	segment->size = end;
 }

@@ -529,7 +529,7 @@ struct segment {
 	/* Offsets from the segment on, modulo 2^64: a part of the mapping lies before it. Of a ring
 	 * and of free lists, */
 	uint64_t commands, free_entries, free_regions, free_queues, free_counters, free_replies;
-	/* and of tables */
+	/* and of the first object of each table */
 	uint64_t replies, portals, access, regions, matches, entries, queues, attachments,
 		counters_at, events;
 	struct segment_limits limits;
@@ -569,7 +569,7 @@ static inline struct ring *segment_ring(const struct segment *segment)
 /* The object of an index that has been checked. */
 static inline struct region *segment_region(const struct segment *segment, uint32_t index)
 {
-	return (struct region *)segment_at(segment, segment->regions) - 1 - index;
+	return (struct region *)segment_at(segment, segment->regions) - index;
 }
 
 static inline struct match_entry *segment_match(const struct segment *segment, uint32_t index)
@@ -579,7 +579,7 @@ static inline struct match_entry *segment_match(const struct segment *segment, u
 
 static inline struct entry *segment_entry(const struct segment *segment, uint32_t index)
 {
-	return (struct entry *)segment_at(segment, segment->entries) - 1 - index;
+	return (struct entry *)segment_at(segment, segment->entries) - index;
 }
 
 static inline struct queue *segment_queue(const struct segment *segment, uint32_t index)
@@ -599,7 +599,7 @@ static inline struct access_entry *segment_access(const struct segment *segment,
 
 static inline struct attachment *segment_attachment(const struct segment *segment, uint32_t index)
 {
-	return (struct attachment *)segment_at(segment, segment->attachments) - 1 - index;
+	return (struct attachment *)segment_at(segment, segment->attachments) - index;
 }
 
 static inline struct event_counter *segment_counter(const struct segment *segment, uint32_t index)
@@ -609,7 +609,7 @@ static inline struct event_counter *segment_counter(const struct segment *segmen
 
 static inline struct reply *segment_reply(const struct segment *segment, uint32_t index)
 {
-	return (struct reply *)segment_at(segment, segment->replies) - 1 - index;
+	return (struct reply *)segment_at(segment, segment->replies) - index;
 }
 
 /* An index from a free list, INDEX_NONE when it is empty; and back. Any thread. */

@@ -261,9 +261,11 @@ static inline void acknowledgement_end(struct transport *transport, struct peer 
 /* Takes the messages whose last frame is acknowledged off the peer, and reports them. */
 static inline void messages_complete(struct transport *transport, struct peer *peer)
 {
-	while (peer->unacked.head && serial_before(peer->unacked.head->last_psn, peer->tx_una))
+	const struct message *first;
+
+	while ((first = peer->unacked.head) && serial_before(first->last_psn, peer->tx_una))
 		message_complete(transport, peer, messages_take(&peer->unacked));
-	if (peer->unacked.head && peer->flight && peer->flight->sacked_count > 0)
+	if (first && peer->flight && peer->flight->sacked_count > 0)
 		complete_beyond(transport, peer);
 }
 

@@ -22,8 +22,8 @@
 #define ETHERTYPE_IPV4 0x0800
 #define ETHERTYPE_VLAN 0x8100
 #define TYPE_AT        (2 * FRAME_ADDRESS_BYTES)
-#define EVERYBODY      UINT64_C(0xffffffffffff)
-#define TAG_VLAN       0x0fff /* of the tag: the rest is priority */
+#define EVERYBODY      (UINT64_MAX << 16) /* as encapsulation_to() */
+#define TAG_VLAN       0x0fff             /* of the tag: the rest is priority */
 
 /* IPv4, RFC 791; offsets from its start.
  *
@@ -107,6 +107,7 @@ void encapsulation_init(struct encapsulation *encapsulation,
 	const struct encapsulation_options *options, const uint8_t *own, bool checksum_offload)
 {
 	static const uint8_t nobody[FRAME_ADDRESS_BYTES];
+	uint8_t eight[8] = {0};
 
 	memset(encapsulation, 0, sizeof(*encapsulation));
 	encapsulation->options = *options;
@@ -114,7 +115,8 @@ void encapsulation_init(struct encapsulation *encapsulation,
 		encapsulation->options.port = ENCAPSULATION_PORT;
 	encapsulation->checksum_offload = checksum_offload;
 	memcpy(encapsulation->own, own, FRAME_ADDRESS_BYTES);
-	encapsulation->own_number = (uint64_t)network_read16(own) << 32 | network_read32(own + 2);
+	memcpy(eight, own, FRAME_ADDRESS_BYTES);
+	encapsulation->own_number = encapsulation_to(eight);
 	encapsulation->link_bytes =
 		FRAME_ETHERNET_BYTES + (options->vlan != 0 ? ENCAPSULATION_TAG_BYTES : 0);
 	encapsulation->bytes = encapsulation->link_bytes + (options->udp ? UDP_END : 0);

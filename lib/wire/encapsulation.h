@@ -52,7 +52,7 @@ struct encapsulation {
 	uint32_t link_bytes;   /* of these: Ethernet and the tag */
 	bool checksum_offload; /* the port fills in the checksums of IPv4 and UDP */
 	uint8_t own[FRAME_ADDRESS_BYTES];
-	uint64_t own_number;                     /* the same */
+	uint64_t own_number;                     /* the same, as encapsulation_to() */
 	uint8_t header[ENCAPSULATION_BYTES_MAX]; /* what is the same in all frames */
 };
 
@@ -93,10 +93,10 @@ static inline bool encapsulation_plain(const struct encapsulation *encapsulation
 	return encapsulation->bytes == FRAME_ETHERNET_BYTES;
 }
 
-/* The MAC address that a frame is to, as a number. Reads eight bytes. */
+/* The MAC address that a frame is to, as a number to compare. Reads eight bytes. */
 static inline uint64_t encapsulation_to(const void *bytes)
 {
-	return rte_be_to_cpu_64(word_read(bytes, 0)) >> 16;
+	return word_read(bytes, 0) << 16;
 }
 
 /* Is this the usual frame: raw Ethernet without a tag, to this host alone? Then fills outer as

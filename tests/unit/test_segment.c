@@ -35,14 +35,14 @@ static void segment_init__lays_tables_out_in_order_without_overlap(void **state)
 	size_t fixed;
 	const uint64_t edges[] = {
 		-segment->lead,
-		segment->attachments - 5 * sizeof(struct attachment),
-		segment->attachments,
+		segment->attachments - 4 * sizeof(struct attachment),
+		segment->attachments + sizeof(struct attachment),
 		segment->matches,
 		segment->matches + 3 * sizeof(struct match_entry),
-		segment->entries - 4 * sizeof(struct entry),
-		segment->entries,
-		segment->replies - REPLY_SLOTS * sizeof(struct reply),
-		segment->replies,
+		segment->entries - 3 * sizeof(struct entry),
+		segment->entries + sizeof(struct entry),
+		segment->replies - (REPLY_SLOTS - 1) * sizeof(struct reply),
+		segment->replies + sizeof(struct reply),
 		0,
 		sizeof(struct segment),
 		segment->portals,
@@ -61,8 +61,8 @@ static void segment_init__lays_tables_out_in_order_without_overlap(void **state)
 		segment->free_entries + freelist_size(3),
 		segment->commands,
 		segment->commands + ring_size(COMMAND_RING),
-		segment->regions - 5 * sizeof(struct region),
-		segment->regions,
+		segment->regions - 4 * sizeof(struct region),
+		segment->regions + sizeof(struct region),
 		segment->events,
 		segment->events + 8192,
 	};
@@ -90,7 +90,8 @@ static void segment_init__of_a_further_space_has_neither_ring_nor_replies(void *
 	assert_true(segment_size(&further, &fixed) <=
 		    all - ring_size(COMMAND_RING) - REPLY_SLOTS * sizeof(struct reply) + 4096);
 	segment = segment_new(&further, 0);
-	assert_int_equal(segment->entries, segment->replies);
+	assert_int_equal(segment->entries + sizeof(struct entry),
+		segment->replies + sizeof(struct reply));
 	assert_true(segment->regions - segment->commands < 2 * 4096);
 	free(segment_memory(segment));
 }
