@@ -693,8 +693,7 @@ enum step sender_fast(struct transport *transport, struct peer *peer)
 	if (!mbuf)
 		return STEP_BLOCKED;
 	header = outbox_header(mbuf);
-	at = fast_fill(
-		transport, peer, header + FRAME_HEADER_BYTES, header + transport->capacity);
+	at = fast_fill(transport, peer, header + FRAME_HEADER_BYTES, header + transport->capacity);
 	messages = peer->tx_message - message;
 	if (peer->stalled)
 		sender_unstall(peer, messages);

@@ -90,8 +90,8 @@ static void segment_init__of_a_further_space_has_neither_ring_nor_replies(void *
 	assert_true(segment_size(&further, &fixed) <=
 		    all - ring_size(COMMAND_RING) - REPLY_SLOTS * sizeof(struct reply) + 4096);
 	segment = segment_new(&further, 0);
-	assert_int_equal(segment->entries + sizeof(struct entry),
-		segment->replies + sizeof(struct reply));
+	assert_int_equal(
+		segment->entries + sizeof(struct entry), segment->replies + sizeof(struct reply));
 	assert_true(segment->regions - segment->commands < 2 * 4096);
 	free(segment_memory(segment));
 }
