@@ -31,6 +31,9 @@
  *     (messages/greetings.h). A connect whose ASK was dropped asks again each second, and an ASK
  *     that is answered twice makes no second session. There are more answers than sessions, because
  *     one that nobody takes is under way for PTL_PEER_TIMEOUT, and its session may go earlier.
+ * S7. A peer that has taken an ASK may send, also if the connect has ended meanwhile: its answer
+ *     joins the session all the same. Until then a receive of what it sends cannot end, because
+ *     what it fetches it fetches under the name that the answer brings.
  */
 #include <mx/state.h>
 
@@ -456,6 +459,7 @@ static bool connect_ask(struct mx_endpoint *endpoint, struct request *request)
 		return false;
 	request->refused = false;
 	request->due = UINT64_MAX;
+	endpoint->sessions[contact->session].token = request->token;
 	if (!greeting_send(endpoint, to,
 		    (uint64_t)GREETING_ASK << GREETING_KIND_AT | request->filter,
 		    endpoint->sessions[contact->session].name, request->token, true))
@@ -547,6 +551,18 @@ static void ask_take(struct mx_endpoint *endpoint, const struct kept_greeting *k
 		false);
 }
 
+/* S7 */
+static void answer_take_late(struct mx_endpoint *endpoint, const struct kept_greeting *kept)
+{
+	const struct contact *contact =
+		contact_known(endpoint, kept->from.nid, kept->from.pid - MX_PROCESS);
+	const struct session *session = contact ? session_last(endpoint, contact) : NULL;
+
+	if (session && session->state == SESSION_ASKING && session->token == kept->words[2])
+		session_join(endpoint, contact->session, (uint32_t)(kept->words[1] >> 32),
+			(uint32_t)kept->words[1]);
+}
+
 static void answer_take(struct mx_endpoint *endpoint, const struct kept_greeting *kept)
 {
 	const uint64_t *words = kept->words;
@@ -555,6 +571,8 @@ static void answer_take(struct mx_endpoint *endpoint, const struct kept_greeting
 	uint32_t number = (uint32_t)(words[1] >> 32), rank = (uint32_t)words[1];
 	struct contact *contact;
 
+	if (!request && code == MX_STATUS_SUCCESS)
+		answer_take_late(endpoint, kept);
 	if (!request)
 		return;
 	contact = &endpoint->contacts[request->contact];

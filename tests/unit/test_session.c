@@ -160,15 +160,20 @@ static void connect_both(void)
 	assert_int_equal(status.code, MX_STATUS_SUCCESS);
 }
 
-/* The session of `one` with `other`. */
-static mx_endpoint_addr_t other_address(void)
+/* The last session of an endpoint with a node. */
+static mx_endpoint_addr_t address_of(mx_endpoint_t endpoint, uint32_t nid)
 {
 	mx_endpoint_addr_t address = {{0, 0}};
 
-	for (uint32_t i = 1; i < one->session_count; i++)
-		if (one->contacts[one->sessions[i].contact].nid == 2)
-			address = one->sessions[i].address;
+	for (uint32_t i = 1; i < endpoint->session_count; i++)
+		if (endpoint->contacts[endpoint->sessions[i].contact].nid == nid)
+			address = endpoint->sessions[i].address;
 	return address;
+}
+
+static mx_endpoint_addr_t other_address(void)
+{
+	return address_of(one, 2);
 }
 
 /* Until `one` has a greeting, of which its sessions have not heard yet. */
@@ -236,6 +241,33 @@ static void a_send_to_a_session_is_not_delivered_to_the_next_life(void **state)
 		assert_int_equal(mx_test(one, &send, &status, &result), MX_SUCCESS);
 	}
 	assert_int_equal(status.code, MX_STATUS_BAD_SESSION);
+}
+
+/* S7. `other` sends to the address that it has had all along. */
+static void an_answer_counts_also_when_its_connect_has_ended(void **state)
+{
+	mx_request_t connect, send, receive;
+	mx_endpoint_addr_t address;
+	mx_status_t status;
+	uint32_t result;
+
+	(void)state;
+	connect_both();
+	address = address_of(other, 1);
+	mx_disconnect(one, other_address());
+	assert_int_equal(mx_iconnect(one, nic_id_of(2), 3, FILTER, 0, NULL, &connect), MX_SUCCESS);
+	assert_int_equal(mx_cancel(one, &connect, &result), MX_SUCCESS);
+	assert_int_equal(result, 1);
+	assert_int_equal(mx_irecv(one, NULL, 0, 7, MX_MATCH_MASK_NONE, NULL, &receive), MX_SUCCESS);
+	await_greeting();
+	work(one);
+	assert_true(is_open(2, 3));
+	assert_int_equal(mx_issend(other, NULL, 0, address, 7, NULL, &send), MX_SUCCESS);
+	for (result = 0; result == 0; work(one))
+		assert_int_equal(mx_test(other, &send, &status, &result), MX_SUCCESS);
+	assert_int_equal(status.code, MX_STATUS_SUCCESS);
+	assert_int_equal(mx_test(one, &receive, &status, &result), MX_SUCCESS);
+	assert_int_equal(result, 1);
 }
 
 /* `other` takes `one` for dead, as after a cut that was longer than the peer timeout. */
@@ -694,6 +726,7 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 	const struct CMUnitTest tests[] = {
 		TEST(a_send_to_a_session_is_not_delivered_to_the_next_life),
+		TEST(an_answer_counts_also_when_its_connect_has_ended),
 		TEST(a_peer_that_was_given_up_hears_of_it),
 		TEST(a_deadline_that_has_passed_is_why_a_request_fails),
 		TEST(a_deadline_is_nothing_to_a_request_that_has_ended),
