@@ -259,7 +259,13 @@ int main(void)
 
 	setenv("PTL_IFACE_NAME", INTERFACES, 0);
 	check(PtlInit(&interfaces), "PtlInit");
-	expect(interfaces > SERVERS, "there are five interfaces in PTL_IFACE_NAME");
+	if (interfaces <= SERVERS) {
+		fprintf(stderr,
+			"file_servers is one process with five interfaces, but PTL_IFACE_NAME "
+			"names %d: unset it, and start the program without a launcher\n",
+			interfaces);
+		return 1;
+	}
 	node_open(&application, SERVERS, PTL_PID_ANY);
 	for (unsigned i = 0; i < SERVERS; i++) {
 		servers[i].number = i;

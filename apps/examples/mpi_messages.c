@@ -89,7 +89,8 @@ static void expect(int holds, const char *what)
 {
 	if (holds)
 		return;
-	fprintf(stderr, "this should be so, but is not: %s\n", what);
+	fprintf(stderr, "The check \"%s\" failed: the library or this program has a fault.\n",
+		what);
 	exit(1);
 }
 
@@ -426,7 +427,13 @@ int main(void)
 
 	setenv("PTL_IFACE_NAME", INTERFACES, 0);
 	check(PtlInit(&interfaces), "PtlInit");
-	expect(interfaces >= 2, "there are two interfaces in PTL_IFACE_NAME");
+	if (interfaces < 2) {
+		fprintf(stderr,
+			"mpi_messages is one process with two interfaces, but PTL_IFACE_NAME names "
+			"%d: unset it, and start the program without a launcher\n",
+			interfaces);
+		return 1;
+	}
 	rank_open(&ranks[0], 0);
 	rank_open(&ranks[1], 1);
 

@@ -44,7 +44,8 @@ static void expect(int holds, const char *what)
 {
 	if (holds)
 		return;
-	fprintf(stderr, "this should be so, but is not: %s\n", what);
+	fprintf(stderr, "The check \"%s\" failed: the library or this program has a fault.\n",
+		what);
 	exit(1);
 }
 

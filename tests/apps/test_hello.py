@@ -161,6 +161,12 @@ class Hello(programs.Case):
         self.assertEqual(done.stderr.count("postern: "), 1, done.stderr)
         self.assertIn("PTL_POLL_CORE=4095: there is no such CPU here", done.stderr)
 
+    def test_an_example_of_one_process_with_several_interfaces_names_the_setting(self):
+        for name, number in (("mpi_messages", "two"), ("file_servers", "five")):
+            done = programs.run(f"examples/{name}", **self.node())
+            self.assertEqual(done.returncode, 1)
+            self.assertIn(f"{name} is one process with {number} interfaces, but PTL_IFACE_NAME names 1: unset it", done.stderr)
+
     def test_wrong_words_are_told(self):
         for words in (("send", "nonsense"), ("receive", "1:1"), ("--help",)):
             self.assertEqual(programs.run("examples/hello", *words).returncode, 2, words)
