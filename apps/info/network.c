@@ -39,7 +39,7 @@ static uint64_t stat_value(ptl_handle_ni_t ni, const char *name)
 
 /* The same if no process says where it is. */
 static void absence_find(struct doctor *doctor, const struct doctor_interface *interface,
-	const char *peer, bool refused)
+	ptl_process_id_t self, ptl_process_id_t target, const char *peer, bool refused)
 {
 	if (interface->kind == KIND_UDP && refused)
 		doctor_find(doctor, LEVEL_FAILURE,
@@ -53,7 +53,16 @@ static void absence_find(struct doctor *doctor, const struct doctor_interface *i
 			"%s on one of the hosts or between them, or the address of a host is "
 			"translated on the way (NAT)",
 			peer, setting_value("PTL_UDP_PORTS"));
-	else if (interface->kind == KIND_NODE) {
+	else if (interface->kind == KIND_NODE && target.nid != self.nid) {
+		doctor_find(doctor, LEVEL_FAILURE,
+			"the node id of %s is not that of this process, %u, so shared memory does "
+			"not connect them",
+			peer, self.nid);
+		doctor_fix(doctor,
+			"export PTL_NID=%u # if %s is a process of this user on this machine",
+			target.nid, peer);
+		doctor_fix(doctor, "export PTL_IFACE_NAME=udp # otherwise, for both processes");
+	} else if (interface->kind == KIND_NODE) {
 		doctor_find(doctor, LEVEL_FAILURE,
 			"no process of this user on this machine has the id %s: it does not run, "
 			"it has another PTL_IFACE_NAME, or it is on another machine or of another "
@@ -90,7 +99,7 @@ static void silence_find(struct doctor *doctor, const struct doctor_interface *i
 	}
 	switch (ping->status) {
 	case POSTERN_PING_NO_ADDRESS:
-		absence_find(doctor, interface, peer, refused);
+		absence_find(doctor, interface, self, target, peer, refused);
 		break;
 	case POSTERN_PING_NO_NODE:
 		if (!interface->gateway && interface->mask != 0 &&

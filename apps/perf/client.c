@@ -21,8 +21,8 @@ static void send_failed(const struct peer *peer, const ptl_event_t *event)
 	const ptl_process_id_t id = peer->stream.peer;
 
 	if (event->ni_fail_type == PTL_NI_UNREACHABLE && !peer->met)
-		complain("no process answers at %s; start postern-perf --server there, on an "
-			 "interface that reaches this one.",
+		complain("no process answers at %s; start postern-perf --server there, with the "
+			 "same PTL_IFACE_NAME and, if that is node, the same PTL_NID.",
 			process_text(id).text);
 	complain("the server at %s is gone: %s", process_text(id).text,
 		postern_fail_text(event->ni_fail_type));

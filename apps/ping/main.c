@@ -110,6 +110,11 @@ static void absence_print(const struct run *run)
 		       "pass UDP ports %s (PTL_UDP_PORTS); udp does not work through address "
 		       "translation (NAT)\n",
 			run->target, setting_value("PTL_UDP_PORTS"));
+	else if (on_port(run, "node") && run->options.target.nid != run->self.nid)
+		printf("the node id of %s is not that of this process, %u, so shared memory does "
+		       "not connect them: if it is a process of this user on this machine, give "
+		       "both the same PTL_NID; otherwise set PTL_IFACE_NAME to udp for both\n",
+			run->target, run->self.nid);
 	else if (on_port(run, "node"))
 		printf("no process of this user on this machine has the id %s: start it, and give "
 		       "both the same PTL_IFACE_NAME; if it is on another machine, or of another "

@@ -357,10 +357,14 @@ class Live(Case):
 
     def test_a_peer_that_is_not_there_is_told(self):
         self.server()
-        code, found, _ = self.findings("9:9", **self.node())
+        code, found, _ = self.findings("1:9", **self.node())
         self.assertEqual(code, 1)
-        self.assertIn("no process of this user on this machine has the id 9:9", found["peer"]["text"])
+        self.assertIn("no process of this user on this machine has the id 1:9", found["peer"]["text"])
         self.assertIn("export PTL_IFACE_NAME=udp", found["peer"]["fix"])
+        code, found, _ = self.findings("1:1", **(self.node() | {"PTL_NID": "2"}))
+        self.assertEqual(code, 1)
+        self.assertIn("the node id of 1:1 is not that of this process, 2", found["peer"]["text"])
+        self.assertIn("export PTL_NID=1 # if 1:1 is a process of this user", found["peer"]["fix"])
 
     def test_without_a_port_to_others_that_is_what_is_told(self):
         code, found, _ = self.findings("1:1", PTL_IFACE_NAME="loop:a", PTL_NID="2")

@@ -829,7 +829,7 @@ class Remote(programs.Case):
         for timeout in ("1s", "11s"):  # the second is longer than a process that is no server is given
             done = programs.run("postern-perf", "--peer", "1:1", **nowhere, PTL_PEER_TIMEOUT=timeout)
             self.assertEqual(done.returncode, 1)
-            self.assertIn("no process answers at 1:1", done.stderr)
+            self.assertIn("no process answers at 1:1; start postern-perf --server there, with the same PTL_IFACE_NAME", done.stderr)
         self.server("--once")
         code, _, err = self.finish(late)
         self.assertEqual(code, 0, err)

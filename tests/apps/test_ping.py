@@ -153,6 +153,13 @@ class Remote(programs.Case):
         self.assertEqual(done.returncode, 1)
         self.assertRegex(done.stdout, rf"seq=1: the host of {re.escape(other)}:2 answers, but no process with that id does: start the process")
 
+    def test_a_process_of_a_node_with_another_node_id_is_no_process_that_does_not_run(self):
+        self.server()
+        for nid in ("2", ""):
+            done = programs.run("postern-ping", "--count", "1", "--timeout", "100ms", "1:1", **(self.node() | {"PTL_NID": nid}))
+            self.assertEqual(done.returncode, 1)
+            self.assertRegex(done.stdout, rf"the node id of 1:1 is not that of this process, {nid or '[0-9]+'}, .* give both the same PTL_NID")
+
     def test_a_process_that_does_not_exist_is_told_from_one_that_does_not_answer(self):
         server = self.server()
         why = "no process of this user on this machine has the id 1:2: start it, "
