@@ -58,7 +58,8 @@ static inline void job_ask(struct job *job, char line[JOB_LINE])
 	fputs(line, job->pmi);
 	fflush(job->pmi);
 	if (!fgets(line, JOB_LINE, job->pmi) || strstr(line, "rc=-1")) {
-		fputs("the launcher has gone, or does not understand me\n", stderr);
+		fputs("the launcher has ended, or its answer is no PMI 1: start the job again\n",
+			stderr);
 		exit(1);
 	}
 }
@@ -73,7 +74,10 @@ static inline void job_open(struct job *job, unsigned kind)
 	job->size = job_number("PMI_SIZE");
 	job->pmi = fdopen((int)job_number("PMI_FD"), "r+");
 	if (!job->pmi || job->size > JOB_MOST) {
-		fprintf(stderr, "there is no launcher, or it has more than %d ranks\n", JOB_MOST);
+		fprintf(stderr,
+			"PMI_FD is no open descriptor, or PMI_SIZE is more than %d: start "
+			"up to %d ranks by postern-run\n",
+			JOB_MOST, JOB_MOST);
 		exit(2);
 	}
 	setvbuf(job->pmi, NULL, _IOLBF, JOB_LINE);
@@ -103,7 +107,8 @@ static inline void job_ready(struct job *job)
 		value = strstr(line, "value=");
 		if (!value ||
 			sscanf(value, "value=%u:%u", &map[i].phys.nid, &map[i].phys.pid) != 2) {
-			fprintf(stderr, "rank %u is nowhere\n", i);
+			fprintf(stderr, "rank %u has published no address: start the job again\n",
+				i);
 			exit(1);
 		}
 	}

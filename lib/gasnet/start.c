@@ -21,8 +21,8 @@ static char space[NAME_ROOM];
 
 static bool failed(const char *what)
 {
-	complain("%s failed, so the ranks cannot exchange their addresses: start the "
-		 "job again",
+	complain("%s failed, for the reason that a line above gives, so the ranks cannot exchange "
+		 "their addresses",
 		what);
 	return false;
 }

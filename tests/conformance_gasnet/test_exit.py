@@ -212,7 +212,7 @@ class Exit(unittest.TestCase):
             subprocess.run([SEQ, "queries"], stderr=there, env=dict(os.environ, PMI_FD="x"), timeout=TIMEOUT, check=False)
             there.close()
             writes = list(iter(lambda: here.recv(4096), b""))
-        self.assertIn(b"gasnet: rank 0: PMI_Init failed, so the ranks cannot exchange their addresses: start the job again\n", writes)
+        self.assertIn(b"gasnet: rank 0: PMI_Init failed, for the reason that a line above gives, so the ranks cannot exchange their addresses\n", writes)
 
     def test_signals_that_are_left_alone(self):
         self.assertEqual(self.catches(), {signal.SIGQUIT, signal.SIGTERM, signal.SIGINT, signal.SIGHUP})
