@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include <base/handle.h>
+#include <engine/fetch.h>
 #include <engine/rma.h>
 #include <engine/letters.h>
 #include <engine/tiers.h>
@@ -40,6 +41,13 @@ static void whole(const struct space *space, uint64_t bits, bool whole)
 {
 	if (node_current()->simulation->cluster)
 		cluster_whole(space, bits, whole);
+}
+
+/* A store has come. A word to a peer is no message, whatever its bits are. */
+static void store_whole(const struct space *space, uint32_t portal, uint64_t bits)
+{
+	if (portal != FETCH_PORTAL)
+		whole(space, bits, true);
 }
 
 static void posted(const struct space *space, const struct command *command)
@@ -289,7 +297,8 @@ void __wrap_tiers_stored(
 	struct engine *engine, struct operation *operation, enum transport_fail why)
 {
 	if (!here()) {
-		whole(operation->space, operation->account.match_bits, true);
+		store_whole(
+			operation->space, operation->account.portal, operation->account.match_bits);
 		__real_tiers_stored(engine, operation, why);
 		return;
 	}
@@ -336,7 +345,7 @@ void __wrap_letters_store(struct space *space, struct process from,
 	const struct message_header *header, const void *data)
 {
 	arrived(space, from, header);
-	whole(space, header->match_bits, true);
+	store_whole(space, header->portal, header->match_bits);
 	__real_letters_store(space, from, header, data);
 }
 
@@ -346,7 +355,7 @@ void __wrap_letters_store_begin(struct space *space, struct process from,
 	arrived(space, from, header);
 	__real_letters_store_begin(space, from, header, record, inbound);
 	if (!inbound->context)
-		whole(space, header->match_bits, true);
+		store_whole(space, header->portal, header->match_bits);
 }
 
 void __wrap_letters_stored(
