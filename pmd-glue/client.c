@@ -281,9 +281,11 @@ static bool client_port_enter(
 		return false;
 	client->connection.answered = true;
 	client->pair = pair_open(client->memory, 0, client->port.pool, answer->frame_size, NULL);
+	if (!client->pair)
+		return false;
 	client->memory = NULL;
 	client->stalled = 0;
-	return client->pair != NULL;
+	return true;
 }
 
 /* Does a posternd that came after another say the same (G1)? */

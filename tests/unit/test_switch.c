@@ -7,6 +7,9 @@
 #include "../nap.h"
 #include "switch_rig.h"
 
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -51,6 +54,47 @@ static void client_port_open__learns_who_the_process_is(void **state)
 	port_close(one);
 	port_close(any);
 	port_close(other);
+	rig_end();
+}
+
+static _Thread_local bool memory_is_short; /* for this thread */
+
+void *__real_aligned_alloc(size_t alignment, size_t size);
+void *__wrap_aligned_alloc(size_t alignment, size_t size);
+
+void *__wrap_aligned_alloc(size_t alignment, size_t size)
+{
+	return memory_is_short ? NULL : __real_aligned_alloc(alignment, size);
+}
+
+/* How often this process has mapped memory that two share. */
+static unsigned pairs_mapped(void)
+{
+	FILE *maps = fopen("/proc/self/maps", "re");
+	unsigned count = 0;
+	char line[4096];
+
+	assert_non_null(maps);
+	while (fgets(line, sizeof(line), maps))
+		count += strstr(line, "postern-pair") != NULL;
+	fclose(maps);
+	return count;
+}
+
+static void client_port_open__keeps_nothing_when_memory_is_short(void **state)
+{
+	unsigned before;
+	bool absent;
+
+	(void)state;
+	rig_begin();
+	before = pairs_mapped();
+	memory_is_short = true;
+	assert_null(client_port_open(card_name, 0, 0, 41, &absent));
+	memory_is_short = false;
+	while (rig_look().processes > 0)
+		nap();
+	assert_int_equal(pairs_mapped(), before);
 	rig_end();
 }
 
@@ -600,6 +644,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(client_port_open__learns_who_the_process_is),
 		TEST(client_port_open__says_what_does_not_fit),
+		TEST(client_port_open__keeps_nothing_when_memory_is_short),
 		TEST(switch_run__forwards_between_processes_and_the_port),
 		TEST(switch_run__lets_nobody_be_another),
 		TEST(switch_run__lets_processes_answer_for_their_own_host),
