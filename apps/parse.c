@@ -150,11 +150,11 @@ bool parse_process(const char *text, ptl_process_id_t *value)
 /* Over UDP sockets and PTL_ENCAP=udp a node id is an IPv4 address; PTL_HOSTS gives others. */
 static bool nodes_are_addresses(void)
 {
-	const char *encapsulation = getenv("PTL_ENCAP");
-	const char *interface = getenv("PTL_IFACE_NAME");
+	const char *encapsulation = parse_setting("PTL_ENCAP");
+	const char *interface = parse_setting("PTL_IFACE_NAME");
 
-	return (encapsulation && strcmp(encapsulation, "udp") == 0) ||
-	       (interface && strncmp(interface, "udp", 3) == 0 && !parse_given("PTL_HOSTS"));
+	return (encapsulation && strncmp(encapsulation, "udp", 3) == 0) ||
+	       (interface && strncmp(interface, "udp", 3) == 0 && !parse_setting("PTL_HOSTS"));
 }
 
 struct process_text process_text(ptl_process_id_t id)
@@ -169,9 +169,11 @@ struct process_text process_text(ptl_process_id_t id)
 	return process;
 }
 
-bool parse_given(const char *setting)
+const char *parse_setting(const char *name)
 {
-	const char *value = getenv(setting);
+	const char *value = getenv(name);
 
-	return value && value[strspn(value, " \t")] != '\0';
+	while (value && isspace((unsigned char)*value))
+		value++;
+	return value && *value != '\0' ? value : NULL;
 }

@@ -29,8 +29,9 @@ struct process_text {
 };
 struct process_text process_text(ptl_process_id_t id);
 
-/* Is a setting in the environment, and not blank? */
-bool parse_given(const char *setting);
+/* The value of a setting in the environment, from its first character that is no blank; NULL: it is
+ * not set, or blank, which is the same. */
+const char *parse_setting(const char *name);
 
 /* The same from the front of a text, which is moved on: readers of lists call these. */
 bool parse_digits(const char **text, uint64_t max, uint64_t *value);

@@ -177,7 +177,7 @@ static void interface_name(struct doctor_interface *interface)
 /* Does an interface have a poll thread, as PTL_PROGRESS says? */
 static bool poll_thread_wanted(const struct doctor *doctor)
 {
-	bool own = parse_given("PTL_POLL") || parse_given("PTL_POLL_CORE");
+	bool own = parse_setting("PTL_POLL") || parse_setting("PTL_POLL_CORE");
 
 	if (!setting_is(SETTING_PROGRESS, "auto"))
 		return setting_is(SETTING_PROGRESS, "core");
@@ -219,7 +219,7 @@ static void settings_read(struct doctor *doctor)
 
 	doctor->started = PtlInit(&interfaces);
 	settings_take();
-	doctor->named = getenv("PTL_IFACE_NAME") != NULL;
+	doctor->named = parse_setting("PTL_IFACE_NAME") != NULL;
 	doctor->udp = setting_is(SETTING_ENCAP, "udp");
 	doctor->poll_busy = setting_is(SETTING_POLL, "busy");
 	if (interfaces < 1)

@@ -113,8 +113,8 @@ static const char *progress_name(ptl_handle_ni_t ni)
 
 	if (strcmp(progress, "auto") != 0)
 		return progress;
-	return instrument->port(ni)->helped && !parse_given("PTL_POLL") &&
-			       !parse_given("PTL_POLL_CORE")
+	return instrument->port(ni)->helped && !parse_setting("PTL_POLL") &&
+			       !parse_setting("PTL_POLL_CORE")
 		       ? "both"
 		       : "core";
 }

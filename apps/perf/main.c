@@ -284,7 +284,6 @@ static void wires_set(unsigned servers, unsigned lanes, unsigned ends)
 {
 	char wire[sizeof(LOCAL_WIRE) + 12];
 	char text[SETTING_BYTES] = "";
-	const char *given = getenv("PTL_IFACE_NAME");
 	size_t used = 0;
 
 	for (unsigned i = 0; i < ends && used < sizeof(text); i++) {
@@ -293,20 +292,20 @@ static void wires_set(unsigned servers, unsigned lanes, unsigned ends)
 		used += (size_t)snprintf(
 			text + used, sizeof(text) - used, "%s%s", i > 0 ? ";" : "", wire);
 	}
-	/* To the library a blank setting is one that is not set. */
-	setenv("PTL_IFACE_NAME", text, !given || given[strspn(given, " \t")] == '\0');
+	if (!parse_setting("PTL_IFACE_NAME"))
+		setenv("PTL_IFACE_NAME", text, 1);
 }
 
 /* The devices of the control sessions, one of each end, are those of lines, too. */
 static void line_interfaces_set(const struct options *options, unsigned ends)
 {
-	const char *given = getenv("PTL_IFACE_NAME");
+	const char *given = parse_setting("PTL_IFACE_NAME");
 	unsigned devices = 1;
 	char text[SETTING_BYTES];
 
 	if (options->library == LIBRARY_PORTALS3 || ranks_joined())
 		return;
-	if (!given || given[strspn(given, " \t")] == '\0')
+	if (!given)
 		given = "node";
 	for (const char *rest = given; (rest = strchr(rest, ';')); rest++)
 		devices++;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* main.c - postern-run: starts the processes of a job, by itself on this machine, by Hydra on
  * several. */
+#include <ctype.h>
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -226,13 +227,17 @@ static void options_read(int count, char **words, struct options *options)
 
 static bool is_node(const char *port)
 {
-	return strcmp(port, "node") == 0 || strncmp(port, "node:", strlen("node:")) == 0;
+	static const char node[] = "node";
+	const char *rest = port + strlen(node);
+
+	return strncmp(port, node, strlen(node)) == 0 &&
+	       (*rest == '\0' || *rest == ':' || isspace((unsigned char)*rest));
 }
 
 /* Processes on several hosts need a network. */
 static void hosts_network(void)
 {
-	const char *port = getenv("PTL_IFACE_NAME");
+	const char *port = parse_setting("PTL_IFACE_NAME");
 
 	if (port && is_node(port)) {
 		job_tell("PTL_IFACE_NAME is %s, but processes on several hosts need a network: "
@@ -241,7 +246,7 @@ static void hosts_network(void)
 		usage();
 	}
 	/* Hydra gives its environment to all processes. */
-	if (!parse_given("PTL_IFACE_NAME"))
+	if (!port)
 		setenv("PTL_IFACE_NAME", "udp", 1);
 }
 
@@ -249,7 +254,7 @@ int main(int count, char **words)
 {
 	struct options options = {0};
 	char name[NAME_BYTES], port[NAME_BYTES + 8];
-	const bool given = parse_given("PTL_IFACE_NAME");
+	const bool given = parse_setting("PTL_IFACE_NAME") != NULL;
 	int code;
 
 	output_watch("postern-run", EXIT_FAILURE);

@@ -375,10 +375,11 @@ class Live(Case):
     def test_a_process_that_would_be_alone_is_told(self):
         with open(f"{self.directory}/postern", "w", encoding="ascii"):
             pass
-        code, found, _ = self.findings("9:9", XDG_RUNTIME_DIR=self.directory)
-        self.assertEqual((code, found["node"]["level"]), (1, "warning"))
-        self.assertIn("until then a process reaches itself only", found["node"]["text"])
-        self.assertIn("connects to no other process", found["peer"]["text"])
+        for settings in ({}, {"PTL_IFACE_NAME": ""}, {"PTL_IFACE_NAME": " \t"}):  # blank is not set
+            code, found, _ = self.findings("9:9", XDG_RUNTIME_DIR=self.directory, **settings)
+            self.assertEqual((code, found["node"]["level"]), (1, "warning"))
+            self.assertIn("until then a process reaches itself only", found["node"]["text"])
+            self.assertIn("connects to no other process", found["peer"]["text"])
         code, found, _ = self.findings(PTL_ENCAP="udp", PTL_IP="198.18.7.1/24")
         self.assertEqual((code, found["node"]["level"]), (0, "warning"))
         self.assertIn("a process reaches itself only", found["node"]["text"])

@@ -41,9 +41,9 @@ class Self(programs.Case):
         self.assertEqual(report["answered"], 3)
 
     def test_nodes_that_are_addresses_are_written_so(self):
-        done = self.expect_success(programs.run("postern-ping", *QUICK, "--pid", "5", "10.0.0.1:5", PTL_ENCAP="udp",
-                                                PTL_IP="10.0.0.1/24"))
-        self.assertIn("PING 10.0.0.1:5 from 10.0.0.1:5, ", done.stdout)
+        for udp in ("udp", "\tudp "):
+            done = self.expect_success(programs.run("postern-ping", *QUICK, "--pid", "5", "10.0.0.1:5", PTL_ENCAP=udp, PTL_IP="10.0.0.1/24"))
+            self.assertIn("PING 10.0.0.1:5 from 10.0.0.1:5, ", done.stdout)
 
     def test_sizes_are_those_of_frames(self):
         report = self.expect_json(programs.run(

@@ -405,8 +405,9 @@ time.sleep(1000)
             self.expect_usage_error(programs.run("postern-run", *words), part)
         for hosts in ("", ",", "a,", ",a", "a,,b", "a:0", "a:x", "a:1:2", "a:1025", "-x", "a,-oProxyCommand=x", ":2"):
             self.expect_usage_error(programs.run("postern-run", "-n", "2", "-H", hosts, "true"), f'a list such as a,b or a:4,b:4, not "{hosts}"')
-        done = programs.run("postern-run", "-n", "2", "-H", "a", "true", PTL_IFACE_NAME="node:x")
-        self.expect_usage_error(done, "PTL_IFACE_NAME is node:x, but processes on several hosts")
+        for node in ("node:x", "node", " node:x", "\tnode "):
+            done = programs.run("postern-run", "-n", "2", "-H", "a", "true", PTL_IFACE_NAME=node)
+            self.expect_usage_error(done, f"PTL_IFACE_NAME is {node.lstrip()}, but processes on several hosts")
         self.assertRegex(programs.run("postern-run", "--version").stdout, r"^postern-run \d+\.\d+\.\d+\n$")
 
     def test_a_line_is_one_write(self):
