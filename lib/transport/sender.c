@@ -618,9 +618,10 @@ static enum step sender_new(struct transport *transport, struct peer *peer)
 }
 
 /* --- the fast path: what waits for a peer is small, and fits into one frame, of which nothing
- * is special. Such a frame is what sender_new() would make of it, made in one go. Whatever turns
- * out not to fit is left to sender_fill(), which goes on with the frame. It saves 11.5 % of the
- * instructions of a put back and forth, 6 % in a window (doc/notebook.md). */
+ * is special. Such a frame is what sender_new() would make of it, made in one go; but each message
+ * counts as START_RECORDS, whatever memory it has. Whatever turns out not to fit is left to
+ * sender_fill(), which goes on with the frame. It saves 11.5 % of the instructions of a put back
+ * and forth, 6 % in a window (doc/notebook.md). */
 
 /* May the next frame take the fast path? */
 static __rte_always_inline bool fast_may(const struct transport *transport, const struct peer *peer)
@@ -636,9 +637,9 @@ static __rte_always_inline bool fast_may(const struct transport *transport, cons
 	       outbox_fits(transport, peer, 1 + OUTBOX_SPARE);
 }
 
-/* Starts messages that wait, as long as all of their data fits in, but no more than a frame has
- * records for, whatever memory they have. They are in order, so the peer's list is cut in two.
- * Returns where the next record would go. */
+/* Starts messages that wait, as long as all of their data fits in and the frame has records for
+ * them. They are in order, so the peer's list is cut in two. Returns where the next record would
+ * go. */
 static __rte_always_inline uint8_t *fast_fill(
 	struct transport *transport, struct peer *peer, uint8_t *at, const uint8_t *end)
 {
