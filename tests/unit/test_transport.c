@@ -385,6 +385,40 @@ static void loss__leaves_a_window_that_keeps_both_ends_at_work_within_a_host(voi
 	assert_int_equal(window_under_loss(true), 32);
 }
 
+static unsigned frames_of_first;
+
+static bool first_lost(struct network *network, unsigned from, unsigned to, const uint8_t *bytes)
+{
+	(void)network, (void)to, (void)bytes;
+	return from != 0 || frames_of_first++ != 0;
+}
+
+/* A message has ended when its frame is known to have arrived, whatever was lost before. */
+static void loss__of_a_frame_delays_no_message_of_a_later_one(void **state)
+{
+	struct network *network = network_standard(2, network_seed());
+	const struct node *node = &network->nodes[0];
+	uint64_t before;
+
+	(void)state;
+	network_start(network);
+	network_send(network, 0, 1, 8);
+	assert_true(network_run(network, SECOND));
+	before = node->done;
+	frames_of_first = 0;
+	network->filter = first_lost;
+	for (unsigned i = 0; i < 2; i++) {
+		network_send(network, 0, 1, 8);
+		transport_push(node->transport);
+	}
+	while (node->done == before)
+		network_step(network);
+	assert_int_equal(node->done, before + 1);
+	assert_true(network_run(network, SECOND));
+	network_check(network);
+	network_destroy(network);
+}
+
 static void faults__half_of_all_frames_lost_lose_nothing(void **state)
 {
 	struct faults faults = {.loss = 0.5, .delay = 5 * MICROSECOND};
@@ -955,6 +989,7 @@ int main(void)
 		cmocka_unit_test(send__a_message_that_is_under_way_outlives_two_billion_others),
 		cmocka_unit_test(faults__loss_duplication_reordering_and_corruption_lose_nothing),
 		cmocka_unit_test(loss__leaves_a_window_that_keeps_both_ends_at_work_within_a_host),
+		cmocka_unit_test(loss__of_a_frame_delays_no_message_of_a_later_one),
 		cmocka_unit_test(faults__half_of_all_frames_lost_lose_nothing),
 		cmocka_unit_test(faults__slow_links_and_stalls_lose_nothing),
 		cmocka_unit_test(faults__clocks_that_are_a_hair_apart_lose_nothing),
