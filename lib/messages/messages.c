@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <base/backoff.h>
 #include <base/clock.h>
 #include <base/pages.h>
 #include <engine/statistics.h>
@@ -19,11 +20,26 @@
 
 /* --- visits, entries and calls */
 
+/* A thread's first visit needs memory, and calls that cannot fail wait until there is some. */
+static bool visit_begin(struct messages *messages)
+{
+	const struct front *front = messages->options.front;
+	const struct interface *interface = &interfaces[handle_interface(messages->handle)];
+	unsigned looks = 0;
+
+	while (front_visit(front, &messages->visit, messages->handle, HANDLE_INTERFACE, -1) != 0) {
+		if (visitor_self || !front_is_open(front) ||
+			!atomic_load_explicit(&interface->segment, memory_order_relaxed))
+			return false;
+		backoff(&looks);
+	}
+	return true;
+}
+
 bool messages_visit_first(struct messages *messages)
 {
 	const uint64_t now = epoch_now(); /* before the interface is found open */
-	const bool open = front_visit(messages->options.front, &messages->visit, messages->handle,
-				  HANDLE_INTERFACE, -1) == 0;
+	const bool open = visit_begin(messages);
 
 	messages->number = handle_interface(messages->handle) + 1;
 	messages->epoch = open && barrier_cheap ? now : EPOCH_NEVER;

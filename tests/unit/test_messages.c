@@ -5,12 +5,48 @@
  * lib/messages/peers.c, lib/messages/taken.c. */
 #include "message_rig.h"
 
+#include <pthread.h>
+
 #include <engine/statistics.h>
 
 static void each_length_arrives__posted_or_not_synchronous_or_not(void **state)
 {
 	(void)state;
 	lengths_arrive();
+}
+
+static _Thread_local unsigned memory_lacks; /* so many times, for this thread */
+
+void *__real_aligned_alloc(size_t alignment, size_t size);
+void *__wrap_aligned_alloc(size_t alignment, size_t size);
+
+void *__wrap_aligned_alloc(size_t alignment, size_t size)
+{
+	if (memory_lacks == 0)
+		return __real_aligned_alloc(alignment, size);
+	memory_lacks--;
+	return NULL;
+}
+
+static void *receive_without_memory(void *letter)
+{
+	memory_lacks = 3;
+	post_receive(letter, 1, 5, 0, NULL, 0);
+	return NULL;
+}
+
+/* It is the first of all cases: a later thread has the record of this one. */
+static void a_thread_without_memory_for_its_first_visit_waits(void **state)
+{
+	struct letter out, in;
+	pthread_t thread;
+
+	(void)state;
+	assert_int_equal(pthread_create(&thread, NULL, receive_without_memory, &in), 0);
+	assert_int_equal(pthread_join(thread, NULL), 0);
+	assert_true(in.message.posted);
+	post_send(&out, 0, 5, NULL, 0, false);
+	letter_settle(&in);
 }
 
 static void a_message_longer_than_the_room_is_cut(void **state)
@@ -568,6 +604,7 @@ static void random_messages_match_as_the_oracle_says(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		CASE(a_thread_without_memory_for_its_first_visit_waits),
 		CASE(each_length_arrives__posted_or_not_synchronous_or_not),
 		CASE(a_message_longer_than_the_room_is_cut),
 		CASE(a_probe_finds_the_message_that_a_receive_then_gets),
