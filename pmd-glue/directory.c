@@ -221,6 +221,11 @@ static bool base_enter(struct directory *directory, char *name, size_t size)
 				snprintf(name, size, "postern-%u", directory->uid);
 			return true;
 		}
+		if (directory->fd < 0 && (errno == EMFILE || errno == ENFILE || errno == ENOMEM)) {
+			directory->tell("node: %s cannot be opened: %s: %s", directory->path,
+				strerror(errno), remedy_for(errno, remedy_for_memory()));
+			return false;
+		}
 		close_and_forget(&directory->fd);
 	}
 	directory->displaced = directory->path[0] != '\0' && !login_is_missing(directory);

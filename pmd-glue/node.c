@@ -852,8 +852,10 @@ void glue_node_tell_pair(struct port *port, uint32_t pid, struct report *report)
 
 /* --- opening --- */
 
-/* A number of this machine's own, the same for all its processes: the node id where none is set. */
-static uint32_t machine_number(void)
+/* A number of this machine's own, the same for all its processes: the node id where none is set.
+ * Returns false with errno if descriptors or memory are short: with another number this process
+ * would reach none of the others. */
+static bool machine_number(uint32_t *machine)
 {
 	static const char *const names[] = {"/etc/machine-id", "/proc/sys/kernel/random/boot_id"};
 	unsigned number = 0;
@@ -861,12 +863,29 @@ static uint32_t machine_number(void)
 	for (unsigned n = 0; n < RTE_DIM(names) && number == 0; n++) {
 		FILE *file = fopen(names[n], "re");
 
+		if (!file && (errno == EMFILE || errno == ENFILE || errno == ENOMEM))
+			return false;
 		if (file && fscanf(file, "%8x", &number) != 1)
 			number = 0;
 		if (file)
 			fclose(file);
 	}
-	return number != 0 && number != UINT32_MAX ? number : (uint32_t)gethostid() | 1;
+	*machine = number != 0 && number != UINT32_MAX ? number : (uint32_t)gethostid() | 1;
+	return true;
+}
+
+static bool node_number(struct rendezvous_options *options, unsigned interface)
+{
+	uint32_t machine;
+
+	if (machine_number(&machine)) {
+		options->nid = (uint32_t)setting_number_item(SETTING_NID, interface, machine);
+		return true;
+	}
+	(options->tell ? options->tell : log_error)(
+		"node: the number of this machine cannot be read: %s: %s", strerror(errno),
+		remedy_for(errno, remedy_for_memory()));
+	return false;
 }
 
 /* Meets the other processes. options: name, tell, pid and nid are given. */
@@ -956,7 +975,6 @@ struct port *node_open(
 	node = node_make(&node_operations);
 	if (!node)
 		return NULL;
-	options.nid = (uint32_t)setting_number_item(SETTING_NID, interface, machine_number());
 	node->port.frame_size = frame_size;
 	node->port.receive_frames = PAIR_SLOTS;
 	node->port.calls = true;
@@ -965,7 +983,7 @@ struct port *node_open(
 	node->port.aside = POOL_ASIDE;
 	node->port.socket = -1;
 	snprintf(node->port.name, sizeof(node->port.name), name[0] ? "node:%s" : "node", name);
-	if (node_start(node, &options))
+	if (node_number(&options, interface) && node_start(node, &options))
 		return &node->port;
 	if (node->rendezvous)
 		rendezvous_close(node->rendezvous);

@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 
+#include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <pthread.h>
@@ -124,6 +125,36 @@ int __wrap_openat64(int upper, const char *name, int flags, mode_t mode)
 		assert_int_equal(fchmodat(upper, name, ACCESSPERMS, 0), 0);
 	}
 	return __real_openat64(upper, name, flags, mode);
+}
+
+static bool files_are_short; /* for the directory of logins */
+
+int __real_open64(const char *path, int flags, ...);
+int __wrap_open64(const char *path, int flags, ...);
+
+int __wrap_open64(const char *path, int flags, ...)
+{
+	va_list rest;
+	mode_t mode;
+
+	if (files_are_short && strcmp(path, runtime) == 0) {
+		errno = EMFILE;
+		return -1;
+	}
+	va_start(rest, flags);
+	mode = va_arg(rest, mode_t);
+	va_end(rest);
+	return __real_open64(path, flags, mode);
+}
+
+/* The processes that had a descriptor are not in /tmp. */
+static void rendezvous_open__goes_nowhere_else_for_lack_of_a_descriptor(void **state)
+{
+	(void)state;
+	files_are_short = true;
+	assert_null(rendezvous_at(NULL, 1));
+	files_are_short = false;
+	assert_non_null(strstr(log_last_error(), runtime));
 }
 
 /* The upper directory may be of the user of a set-uid program, who exchanges this one when it has
@@ -328,6 +359,7 @@ int main(void)
 		CASE(rendezvous_open__refuses_a_directory_that_is_not_its_own),
 		CASE(rendezvous_open__says_when_the_umask_is_in_the_way),
 		CASE(rendezvous_open__looks_at_the_directory_that_it_has_opened),
+		CASE(rendezvous_open__goes_nowhere_else_for_lack_of_a_descriptor),
 		CASE(rendezvous_open__reaches_long_paths),
 		CASE(directory_remove__removes_a_directory_that_nobody_is_in),
 		CASE(rendezvous_lacks__a_process_that_is_not_in_the_directory),

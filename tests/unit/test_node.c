@@ -2,8 +2,10 @@
 /* test_node.c - tests of pmd-glue/node.c: ports of several processes, all of which are this one. */
 #include "glue_fixture.h"
 
+#include <errno.h>
 #include <poll.h>
 #include <sched.h>
+#include <stdio.h>
 #include <unistd.h>
 
 #include <base/report.h>
@@ -111,6 +113,30 @@ static void node_open__refuses_udp_and_bad_names(void **state)
 	assert_non_null(strstr(log_last_error(), "a/b"));
 	assert_null(node_open("", 65281, 0, 1, false));
 	assert_non_null(strstr(log_last_error(), "PTL_MTU"));
+}
+
+static bool files_are_short;
+
+FILE *__real_fopen64(const char *path, const char *mode);
+FILE *__wrap_fopen64(const char *path, const char *mode);
+
+FILE *__wrap_fopen64(const char *path, const char *mode)
+{
+	if (!files_are_short)
+		return __real_fopen64(path, mode);
+	errno = EMFILE;
+	return NULL;
+}
+
+/* With another one it would reach no process of this machine. */
+static void node_open__has_the_machines_number_or_none(void **state)
+{
+	(void)state;
+	files_are_short = true;
+	log_clear_error();
+	assert_null(open_as(1));
+	files_are_short = false;
+	assert_non_null(strstr(log_last_error(), "number of this machine cannot be read"));
 }
 
 static void node_transmit__reaches_a_process_by_its_address(void **state)
@@ -523,6 +549,7 @@ int main(void)
 		cmocka_unit_test(node_open__names_its_owner),
 		cmocka_unit_test(node_open__refuses_a_process_id_that_is_taken),
 		cmocka_unit_test(node_open__refuses_udp_and_bad_names),
+		cmocka_unit_test(node_open__has_the_machines_number_or_none),
 		cmocka_unit_test(node_transmit__reaches_a_process_by_its_address),
 		cmocka_unit_test(node_transmit__gives_a_question_to_whom_it_names),
 		cmocka_unit_test(node_transmit__keeps_order_when_both_connect_at_once),
