@@ -5,6 +5,7 @@
  */
 #include <ctype.h>
 #include <dirent.h>
+#include <errno.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -123,12 +124,15 @@ static const char *value_check(const char *at, unsigned depth)
 
 /* --- clients */
 
-/* Returns false if the client was hung up on. */
+/* Returns false if the client was hung up on. libFuzzer's timer interrupts long runs. */
 static bool answer_take(int client)
 {
 	static char text[ANSWER_BYTES + 1];
-	ssize_t length = recv(client, text, sizeof(text), 0);
+	ssize_t length;
 
+	do
+		length = recv(client, text, sizeof(text), 0);
+	while (length < 0 && errno == EINTR);
 	if (length <= 0)
 		return false;
 	fuzz_assert(length < ANSWER_BYTES);
