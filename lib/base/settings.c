@@ -168,16 +168,22 @@ static bool item_parse(const struct setting_row *row, const char *text, uint64_t
 	return *rest == '\0';
 }
 
-/* Copies length bytes of text without the blanks at both ends, and ends them; returns the byte
- * after. */
+/* Finds `length` bytes of text without the blanks at both ends. Returns where they begin. */
+static const char *trim(const char *text, size_t *length)
+{
+	while (*length > 0 && isspace((unsigned char)*text)) {
+		text++;
+		--*length;
+	}
+	while (*length > 0 && isspace((unsigned char)text[*length - 1]))
+		--*length;
+	return text;
+}
+
+/* Copies these, and ends them; returns the byte after. */
 static char *trim_copy(char *to, const char *text, size_t length)
 {
-	while (length > 0 && isspace((unsigned char)*text)) {
-		text++;
-		length--;
-	}
-	while (length > 0 && isspace((unsigned char)text[length - 1]))
-		length--;
+	text = trim(text, &length);
 	memcpy(to, text, length);
 	to[length] = '\0';
 	return to + length + 1;
@@ -476,6 +482,7 @@ bool setting_environment(enum setting setting, unsigned n, char *item, size_t si
 			return false;
 	}
 	length = (size_t)(item_end(row, text) - text);
+	text = trim(text, &length);
 	if (length >= size)
 		return false;
 	(void)trim_copy(item, text, length);

@@ -177,7 +177,9 @@ static void setting_environment__splits_a_value_as_a_load_does(void **state)
 	setenv("PTL_ENCAP", " udp\t", 1);
 	assert_true(setting_environment(SETTING_ENCAP, 0, item, sizeof(item)));
 	assert_string_equal(item, "udp");
-	assert_false(setting_environment(SETTING_ENCAP, 0, item, 4));
+	assert_true(setting_environment(SETTING_ENCAP, 0, item, sizeof("udp")));
+	assert_string_equal(item, "udp");
+	assert_false(setting_environment(SETTING_ENCAP, 0, item, sizeof("ud")));
 }
 
 static void settings_load__that_fails_changes_nothing(void **state)
