@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include <base/handle.h>
+#include <engine/statistics.h>
 
 #include "fake_transport.h"
 #include "rig.h"
@@ -440,6 +441,40 @@ static void search__tells_and_counts(void **state)
 	no_event(target);
 }
 
+static uint64_t removed(const struct fake_target *target)
+{
+	return counter_read(&segment_counters(target->space->segment)->unexpected_removed);
+}
+
+/* Of all others the program is told. */
+static void search__counts_what_it_removes_without_an_event(void **state)
+{
+	struct fake_target *target = *state;
+	const struct rig_tier told = {.ignore = ALL, .options = BOTH, .flags = ATTACHMENT_ONCE};
+	const struct message_header late = store(4, 40);
+	struct rig_tier silent = told;
+	struct fake_arrival *arrival;
+
+	silent.log = UINT32_MAX;
+	overflow(target, 0, 0);
+	for (uint64_t bits = 1; bits <= 3; bits++)
+		arrive(bits, 10);
+	arrival = fake_begin(RIG_PEER, &late, 40);
+	rig_search(target->space, &told, true);
+	assert_int_equal(event_of(target, TIER_PUT_KEPT).bits, 1);
+	append(target, (struct rig_tier){.bits = 2, .flags = ATTACHMENT_ONCE, .log = UINT32_MAX});
+	rig_search(target->space, &silent, false);
+	assert_int_equal(removed(target), 0);
+	rig_search(target->space, &silent, true);
+	assert_int_equal(removed(target), 1);
+	rig_search(target->space, &silent, true);
+	assert_int_equal(removed(target), 1); /* the message has not ended */
+	fake_place(arrival, 0, data, 40);
+	fake_end(arrival, TRANSPORT_OK);
+	assert_int_equal(removed(target), 2);
+	no_event(target);
+}
+
 /* A load of the second tier leaves a header as well. */
 static void load__leaves_a_header(void **state)
 {
@@ -485,6 +520,7 @@ int main(void)
 		test(search__claims_as_well),
 		test(search__for_what_is_here_passes_over_what_arrives),
 		test(search__tells_and_counts),
+		test(search__counts_what_it_removes_without_an_event),
 		test(load__leaves_a_header),
 	};
 
