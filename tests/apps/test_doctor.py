@@ -119,6 +119,7 @@ class Doctor(Case):
             self.expect("poll core", "ok", "CPU 2", "", PTL_POLL_CORE=number)
         self.write(f"{CPU}/online", "0-1,3")
         self.expect("poll core", "failure", "CPU 2", "PTL_POLL_CORE=3")
+        self.expect("poll core", "failure", "CPU 2", "PTL_POLL_CORE=3", f"{CARD};loop:a", PTL_POLL_CORE="3;2")
         self.expect("poll core", "warning", "PTL_POLL=busy", "PTL_POLL_CORE=3", PTL_POLL_CORE="",
                     PTL_POLL="busy")
         self.expect("poll core", "ok", "sleeps when no messages come", "", PTL_POLL_CORE="")
@@ -392,6 +393,9 @@ class Live(Case):
         self.assertEqual(code, 1)
         self.assertIn("another subnet", found["peer"]["text"], done.stdout)
         self.assertIn("export PTL_GATEWAY=", found["peer"]["fix"])
+        code, found, done = self.findings("198.18.8.1:1", PTL_GATEWAY="198.18.7.2", **settings)
+        self.assertEqual(code, 1)
+        self.assertNotIn("another subnet", found["peer"]["text"], done.stdout)
 
     def test_an_address_of_the_kernel_s_is_found(self):
         settings = {**self.memif(1), "PTL_NID": "", "PTL_ENCAP": "udp"}
