@@ -20,6 +20,7 @@
 
 #define FILTER 0x1234
 #define ASK    (UINT64_C(0x41) << 56)
+#define ANSWER (UINT64_C(0x42) << 56)
 
 /* The nodes from MUTE on acknowledge nothing; those from FORGED on do. ECHO greets again as soon as
  * it is answered. */
@@ -48,7 +49,8 @@ void __wrap_messages_ask(struct messages *messages, uint32_t peer)
 		__real_messages_ask(messages, peer);
 }
 
-/* What is added to the time at each look at it. */
+/* What is added to the time at each look at it, until no thread waits any longer. */
+#define CLOCK_END (1000 * SECOND)
 static uint64_t clock_step, clock_ahead;
 uint64_t __wrap_postern_core_library_now(void);
 uint64_t __real_postern_core_library_now(void);
@@ -56,6 +58,8 @@ uint64_t __real_postern_core_library_now(void);
 uint64_t __wrap_postern_core_library_now(void)
 {
 	clock_ahead += clock_step;
+	if (clock_ahead > CLOCK_END)
+		one->wakeups++;
 	return __real_postern_core_library_now() + clock_ahead;
 }
 
@@ -96,10 +100,10 @@ static int teardown(void **state)
 	return 0;
 }
 
-/* An ASK of the endpoint `id` of a node. Returns whether it was kept. */
-static bool greet(uint32_t nid, uint32_t id, uint32_t number)
+/* A greeting of the endpoint `id` of a node. Returns whether it was kept. */
+static bool greet_with(uint32_t nid, uint32_t id, uint64_t first, uint32_t number, uint64_t token)
 {
-	const struct greeting greeting = {.words = {ASK | FILTER, (uint64_t)number << 32, number}};
+	const struct greeting greeting = {.words = {first, (uint64_t)number << 32, token}};
 	const struct process from = {.nid = nid, .pid = MX_PROCESS + id};
 	bool kept;
 
@@ -107,6 +111,12 @@ static bool greet(uint32_t nid, uint32_t id, uint32_t number)
 	kept = session_greeted(one, from, &greeting);
 	lock_give(&one->lock);
 	return kept;
+}
+
+/* An ASK. */
+static bool greet(uint32_t nid, uint32_t id, uint32_t number)
+{
+	return greet_with(nid, id, ASK | FILTER, number, number);
 }
 
 static void work(mx_endpoint_t endpoint)
@@ -268,6 +278,32 @@ static void an_answer_counts_also_when_its_connect_has_ended(void **state)
 	assert_int_equal(status.code, MX_STATUS_SUCCESS);
 	assert_int_equal(mx_test(one, &receive, &status, &result), MX_SUCCESS);
 	assert_int_equal(result, 1);
+}
+
+/* S7. A late answer that says no, that of another connect and a second one change nothing. */
+static void an_answer_that_is_late_joins_the_session_that_has_asked_alone(void **state)
+{
+	const uint64_t no = ANSWER | (uint64_t)MX_STATUS_NO_RESOURCES << 32;
+	const struct session *session;
+	mx_request_t connect;
+	uint32_t result;
+
+	(void)state;
+	assert_int_equal(
+		mx_iconnect(one, nic_id_of(FORGED), 3, FILTER, 0, NULL, &connect), MX_SUCCESS);
+	assert_int_equal(mx_cancel(one, &connect, &result), MX_SUCCESS);
+	assert_int_equal(result, 1);
+	session = &one->sessions[session_of(one, address_of(one, FORGED))];
+	assert_true(greet_with(FORGED, 3, no, 5, session->token));
+	assert_true(greet_with(FORGED, 3, ANSWER, 5, session->token + 1));
+	assert_true(greet_with(FORGED, 4, ANSWER, 5, session->token));
+	work(one);
+	assert_false(is_open(FORGED, 3));
+	assert_true(greet_with(FORGED, 3, ANSWER, 6, session->token));
+	assert_true(greet_with(FORGED, 3, ANSWER, 7, session->token));
+	work(one);
+	assert_true(is_open(FORGED, 3));
+	assert_int_equal(session->number, 6);
 }
 
 /* `other` takes `one` for dead, as after a cut that was longer than the peer timeout. */
@@ -702,22 +738,36 @@ static void greetings_of_any_bits_harm_no_other_peer(void **state)
 	assert_true(is_open(2, 3));
 }
 
-/* A peer of a forged node never answers. The minute of mx_connect() is for MX_INFINITE alone. */
+/* A peer of a forged node never answers. The minute is for MX_INFINITE and mx_iconnect(). */
 static void a_connect_lasts_as_long_as_its_timeout(void **state)
 {
-	static const uint32_t timeouts[] = {90000, 300000};
+	static const uint32_t timeouts[] = {90000, MX_INFINITE, 300000};
 	mx_endpoint_addr_t address;
+	mx_request_t connect;
+	mx_status_t status;
+	uint32_t result;
+	uint64_t start;
 
 	(void)state;
 	clock_step = 100 * MILLISECOND;
-	for (unsigned i = 0; i < 2; i++) {
-		const uint64_t start = library_now();
+	for (unsigned i = 0; i < sizeof(timeouts) / sizeof(timeouts[0]); i++) {
+		const uint64_t least = timeouts[i] == MX_INFINITE ? 60000 : timeouts[i];
 
+		start = library_now();
 		assert_int_equal(
 			mx_connect(one, nic_id_of(FORGED), 3, FILTER, timeouts[i], &address),
 			MX_TIMEOUT);
-		assert_true(library_now() - start >= timeouts[i] * MILLISECOND);
+		assert_true(library_now() - start >= least * MILLISECOND);
+		assert_true(clock_ahead < CLOCK_END);
 	}
+	start = library_now();
+	assert_int_equal(
+		mx_iconnect(one, nic_id_of(FORGED), 3, FILTER, 0, NULL, &connect), MX_SUCCESS);
+	for (result = 0; result == 0 && clock_ahead < CLOCK_END;)
+		assert_int_equal(mx_test(one, &connect, &status, &result), MX_SUCCESS);
+	assert_int_equal(result, 1);
+	assert_int_equal(status.code, MX_STATUS_ENDPOINT_UNREACHABLE);
+	assert_true(library_now() - start >= 60 * SECOND);
 	clock_step = 0;
 }
 
@@ -727,6 +777,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(a_send_to_a_session_is_not_delivered_to_the_next_life),
 		TEST(an_answer_counts_also_when_its_connect_has_ended),
+		TEST(an_answer_that_is_late_joins_the_session_that_has_asked_alone),
 		TEST(a_peer_that_was_given_up_hears_of_it),
 		TEST(a_deadline_that_has_passed_is_why_a_request_fails),
 		TEST(a_deadline_is_nothing_to_a_request_that_has_ended),
