@@ -541,6 +541,16 @@ static void a_domain_for_each_device(void **state)
 	assert_string_equal(offer->next->domain_attr->name, "loop:one");
 	assert_string_equal(offer->next->fabric_attr->name, "postern:loop:one");
 	fi_freeinfo(offer);
+	setenv("PTL_IFACE_NAME", "eth9", 1);
+	for (unsigned udp = 0; udp <= 1; udp++) {
+		offer = offer_of(hints);
+		assert_non_null(offer);
+		assert_string_equal(offer->fabric_attr->name,
+			udp ? "postern:ethernet-udp" : "postern:ethernet");
+		fi_freeinfo(offer);
+		setenv("PTL_ENCAP", " udp\t", 1);
+	}
+	unsetenv("PTL_ENCAP");
 	unsetenv("PTL_IFACE_NAME");
 	offer = offer_of(hints);
 	assert_string_equal(offer->domain_attr->name, "node");

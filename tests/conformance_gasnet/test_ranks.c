@@ -617,7 +617,7 @@ static const struct {
 	{"wait", wait_to_be_killed, true},
 };
 
-/* A call that fails keeps none. */
+/* A call that fails keeps no descriptor, */
 static unsigned descriptors_count(void)
 {
 	DIR *directory = opendir("/proc/self/fd");
@@ -627,6 +627,20 @@ static unsigned descriptors_count(void)
 	while (readdir(directory))
 		count++;
 	closedir(directory);
+	return count;
+}
+
+/* and no memory that is shared. */
+static unsigned mappings_count(void)
+{
+	FILE *maps = fopen("/proc/self/maps", "re");
+	char line[512];
+	unsigned count = 0;
+
+	CHECK(maps);
+	while (fgets(line, sizeof(line), maps))
+		count += strstr(line, "/memfd:") != NULL;
+	fclose(maps);
 	return count;
 }
 
@@ -650,12 +664,12 @@ static void attach(void)
 	count += copies_table(table + count);
 	if (gasnet_getenv("RANKS_WORD")) {
 		gasnet_handlerentry_t twice[] = {table[0], table[0]};
-		const unsigned before = descriptors_count();
+		const unsigned descriptors = descriptors_count(), mappings = mappings_count();
 
 		CHECK(gasnet_attach(NULL, 0, SEGMENT + 1, 0) == GASNET_ERR_BAD_ARG);
 		CHECK(gasnet_attach(twice, 2, SEGMENT, 0) == GASNET_ERR_RESOURCE);
 		CHECK(gasnet_attach(NULL, 0, SEGMENT, UINTPTR_MAX) == GASNET_ERR_RESOURCE);
-		CHECK(descriptors_count() == before);
+		CHECK(descriptors_count() == descriptors && mappings_count() == mappings);
 	}
 	copies_refuse();
 	CHECK(gasnet_attach(table, count, SEGMENT, 0) == GASNET_OK);
