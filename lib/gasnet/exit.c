@@ -44,8 +44,9 @@ static pid_t process; /* the rank's; not that of a child (E2) */
 /* SIGTERM, SIGINT, SIGHUP: the client may catch the SIGQUIT that follows. */
 static void signal_pass(int number)
 {
-	__atomic_store_n(&interrupted, 1, __ATOMIC_RELAXED);
 	last_code = 128 + number;
+	/* Release: another thread's quit_take() that sees it has the code. */
+	__atomic_store_n(&interrupted, 1, __ATOMIC_RELEASE);
 	raise(SIGQUIT);
 	_exit(last_code);
 }
@@ -53,7 +54,7 @@ static void signal_pass(int number)
 /* That of signal_pass(), or one that comes from elsewhere, at any time (E1). */
 static void quit_take(int number)
 {
-	_exit(__atomic_load_n(&interrupted, __ATOMIC_RELAXED) ? last_code : 128 + number);
+	_exit(__atomic_load_n(&interrupted, __ATOMIC_ACQUIRE) ? last_code : 128 + number);
 }
 
 /* The others have not left, or closing hangs. */
@@ -224,9 +225,7 @@ void exit_follow(void)
 	struct sigaction action;
 
 	exit_await();
-	last_code = code;
-	/* The library's own handler would only call gasnet_exit(), inside of a signal; without a
-	 * handler the code would be lost. */
+	/* The library's own handler, or none, would end the rank with another code. */
 	if (sigaction(SIGQUIT, NULL, &action) == 0 && action.sa_handler != quit_take &&
 		action.sa_handler != SIG_DFL)
 		raise(SIGQUIT);
