@@ -454,12 +454,15 @@ static bool connect_ask(struct mx_endpoint *endpoint, struct request *request)
 {
 	struct contact *contact = &endpoint->contacts[request->contact];
 	const struct process to = {.nid = contact->nid, .pid = MX_PROCESS + contact->id};
+	struct session *session;
 
 	if (session_is_over(session_last(endpoint, contact)) && !session_begin(endpoint, contact))
 		return false;
 	request->refused = false;
 	request->due = UINT64_MAX;
-	endpoint->sessions[contact->session].token = request->token;
+	session = &endpoint->sessions[contact->session];
+	if (session->token == 0 || request->token < session->token)
+		session->token = request->token;
 	if (!greeting_send(endpoint, to,
 		    (uint64_t)GREETING_ASK << GREETING_KIND_AT | request->filter,
 		    endpoint->sessions[contact->session].name, request->token, true))
@@ -558,7 +561,8 @@ static void answer_take_late(struct mx_endpoint *endpoint, const struct kept_gre
 		contact_known(endpoint, kept->from.nid, kept->from.pid - MX_PROCESS);
 	const struct session *session = contact ? session_last(endpoint, contact) : NULL;
 
-	if (session && session->state == SESSION_ASKING && session->token == kept->words[2])
+	if (session && session->state == SESSION_ASKING &&
+		kept->words[2] - session->token <= endpoint->tokens - session->token)
 		session_join(endpoint, contact->session, (uint32_t)(kept->words[1] >> 32),
 			(uint32_t)kept->words[1]);
 }

@@ -74,7 +74,7 @@ struct session {
 	uint32_t number; /* the peer's */
 	uint32_t rank;   /* name of this endpoint at the peer */
 	uint32_t contact;
-	uint64_t token;        /* of the connect that has asked for it last */
+	uint64_t token;        /* of the first connect that has asked for it; 0: none */
 	uint8_t state;         /* enum session_state */
 	mx_status_code_t code; /* of sends to it from now on */
 	uint64_t begun;        /* how many sessions of the endpoint began before */

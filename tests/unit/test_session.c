@@ -253,10 +253,10 @@ static void a_send_to_a_session_is_not_delivered_to_the_next_life(void **state)
 	assert_int_equal(status.code, MX_STATUS_BAD_SESSION);
 }
 
-/* S7. `other` sends to the address that it has had all along. */
+/* S7. `other` sends to the address that it has had all along. A later connect fails. */
 static void an_answer_counts_also_when_its_connect_has_ended(void **state)
 {
-	mx_request_t connect, send, receive;
+	mx_request_t connect, wrong, send, receive;
 	mx_endpoint_addr_t address;
 	mx_status_t status;
 	uint32_t result;
@@ -268,9 +268,12 @@ static void an_answer_counts_also_when_its_connect_has_ended(void **state)
 	assert_int_equal(mx_iconnect(one, nic_id_of(2), 3, FILTER, 0, NULL, &connect), MX_SUCCESS);
 	assert_int_equal(mx_cancel(one, &connect, &result), MX_SUCCESS);
 	assert_int_equal(result, 1);
+	assert_int_equal(
+		mx_iconnect(one, nic_id_of(2), 3, FILTER + 1, 0, NULL, &wrong), MX_SUCCESS);
 	assert_int_equal(mx_irecv(one, NULL, 0, 7, MX_MATCH_MASK_NONE, NULL, &receive), MX_SUCCESS);
-	await_greeting();
-	work(one);
+	for (result = 0; result == 0; work(other))
+		assert_int_equal(mx_test(one, &wrong, &status, &result), MX_SUCCESS);
+	assert_int_equal(status.code, MX_STATUS_BAD_KEY);
 	assert_true(is_open(2, 3));
 	assert_int_equal(mx_issend(other, NULL, 0, address, 7, NULL, &send), MX_SUCCESS);
 	for (result = 0; result == 0; work(one))
