@@ -62,7 +62,7 @@ static void usage(FILE *file)
 		"  --outstanding N  the most tasks that a node has in progress\n"
 		"  --udp            frames in UDP/IPv4, which the switch marks\n"
 		"  --nodes N        number of nodes\n"
-		"  --tasks N        number of puts and gets of each node\n"
+		"  --tasks N        number of puts and gets of each node that issues any\n"
 		"  --size N         largest message, bytes\n"
 		"  --rate N         rate of the links, Gbit/s\n"
 		"  --delay N        delay of each link, ns\n"

@@ -559,7 +559,7 @@ static void plan_override(struct plan *plan, const struct scenario_options *opti
 	}
 	if (options->outstanding)
 		plan->workload.outstanding = options->outstanding;
-	if (options->tasks)
+	if (options->tasks && plan->workload.tasks)
 		plan->workload.tasks = options->tasks;
 	if (options->size) {
 		plan->workload.size_max = options->size;
