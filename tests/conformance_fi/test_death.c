@@ -8,6 +8,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "../nap.h"
+
 #define FLIGHT 8 /* messages, after which their receiver tells of credit at first */
 
 static struct side own;
@@ -17,6 +19,15 @@ static void own_open(void)
 	info_load(&(struct wish){
 		.caps = FI_MSG | FI_TAGGED | FI_DIRECTED_RECV | FI_MULTI_RECV | FI_RMA});
 	single_open(&own);
+}
+
+/* Makes progress until it is killed. Several such children wait for their turns. */
+static _Noreturn void child_wait(void)
+{
+	for (;;) {
+		(void)fi_cq_read(own.cq, NULL, 0);
+		nap();
+	}
 }
 
 /* Says where it is, takes one message, and makes progress until it is killed. */
@@ -29,10 +40,9 @@ static void child_run(int out)
 	assert_ok(fi_trecv(own.ep, word, 8, NULL, FI_ADDR_UNSPEC, 1, 0, word));
 	assert_int_equal(write(out, own.name, sizeof(own.name)), sizeof(own.name));
 	while (fi_cq_read(own.cq, &entry, 1) != 1)
-		;
+		nap();
 	assert_int_equal(write(out, "got", 3), 3);
-	for (;;)
-		(void)fi_cq_read(own.cq, NULL, 0);
+	child_wait();
 }
 
 /* What is written to standard error, as the log is, goes into a file. */
@@ -268,8 +278,7 @@ static void child_serve(int out)
 	assert_ok(fi_mr_reg(
 		domain, memory, WINDOW, FI_REMOTE_READ | FI_REMOTE_WRITE, 0, 7, 0, &mr, NULL));
 	assert_int_equal(write(out, own.name, sizeof(own.name)), sizeof(own.name));
-	for (;;)
-		(void)fi_cq_read(own.cq, NULL, 0);
+	child_wait();
 }
 
 /* A process that has started the provider forks none that does. */
