@@ -20,6 +20,7 @@
 #include <rdma/fi_tagged.h>
 
 #include "../../apps/perf/rival.h"
+#include "../kernel_names.h"
 
 #define VERSION        FI_VERSION(1, 15)
 #define NAME_MAX_BYTES 256

@@ -7,19 +7,11 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "../kernel_names.h"
 #include "../nap.h"
 
 #define HANG_SECONDS 60
 #define LOOKS        1000 /* before a reader naps */
-
-/* libfabric calls this function instead of fopen(). When a program starts, the verbs provider reads
- * the names of all functions of the kernel twice, for 0.1 s. Without the file it does not. */
-FILE *file_open(const char *path, const char *mode) __asm__("fopen");
-
-__attribute__((visibility("default"))) FILE *file_open(const char *path, const char *mode)
-{
-	return strcmp(path, "/proc/kallsyms") == 0 ? NULL : fopen64(path, mode);
-}
 
 struct fid_fabric *fabric;
 struct fid_domain *domain;

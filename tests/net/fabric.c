@@ -25,6 +25,7 @@
 #include <rdma/fi_rma.h>
 #include <rdma/fi_tagged.h>
 
+#include "../kernel_names.h"
 #include "books.h"
 
 #define NAME_BYTES 32
