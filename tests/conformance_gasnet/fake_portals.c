@@ -3,6 +3,7 @@
 #include "fake_portals.h"
 
 #include <pthread.h>
+#include <semaphore.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,7 +14,7 @@
 
 #define OBJECTS_MAX 64u    /* queues, descriptors; for all ranks */
 #define ENTRIES_MAX 4096u  /* of a portal */
-#define IDLE_MAX    20000u /* times that the baton is passed, while nothing happens */
+#define IDLE_MAX    20000u /* turns of fibers while nothing happens */
 #define KEYS_MAX    64u
 #define UID         1000u /* of all ranks */
 #define TEXT_ROOM   1024u
@@ -54,14 +55,13 @@ struct fiber {
 	unsigned rank, argument;
 	void (*run)(unsigned);
 	pthread_t thread;
-	pthread_cond_t turn;
+	sem_t turn;
 	uint64_t asleep; /* until that step */
 	bool ended;
 };
 
-static pthread_mutex_t baton_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct fiber fibers[FIBERS_MAX];
-static unsigned fiber_count, baton;
+static unsigned fiber_count;
 static __thread unsigned own_fiber;
 static unsigned rank_count;
 static enum order order_now;
@@ -326,18 +326,17 @@ bool fake_is_quiet(void)
 
 /* --- fibers */
 
+/* One fiber has the baton, and alone runs. */
 static void baton_await(void)
 {
-	while (baton != own_fiber)
-		pthread_cond_wait(&fibers[own_fiber].turn, &baton_lock);
+	while (sem_wait(&fibers[own_fiber].turn) != 0)
+		;
 }
 
+/* To another one. */
 static void baton_pass(unsigned to)
 {
-	if (to == baton)
-		return;
-	baton = to;
-	pthread_cond_signal(&fibers[to].turn);
+	sem_post(&fibers[to].turn);
 }
 
 /* Any fiber that has not ended, one that is awake if there is one. */
@@ -367,6 +366,8 @@ void fake_yield(void)
 	if (fake_random(8) == 0)
 		fibers[own_fiber].asleep = steps + fake_random(400);
 	next = fiber_choose();
+	if (next == own_fiber)
+		return;
 	baton_pass(next);
 	baton_await();
 }
@@ -388,15 +389,15 @@ static void look(bool empty)
 static void *fiber_run(void *which)
 {
 	struct fiber *fiber = which;
+	unsigned next;
 
 	own_fiber = (unsigned)(fiber - fibers);
-	pthread_mutex_lock(&baton_lock);
 	baton_await();
 	fiber->run(fiber->argument);
 	fiber->ended = true;
-	if (fiber_choose() < FIBERS_MAX)
-		baton_pass(fiber_choose());
-	pthread_mutex_unlock(&baton_lock);
+	next = fiber_choose();
+	if (next < FIBERS_MAX)
+		baton_pass(next);
 	return NULL;
 }
 
@@ -409,8 +410,10 @@ void fake_begin(unsigned ranks, enum order order, uint64_t seed)
 
 void fake_fiber(unsigned rank, void (*run)(unsigned), unsigned argument)
 {
-	fibers[fiber_count++] = (struct fiber){
-		.rank = rank, .argument = argument, .run = run, .turn = PTHREAD_COND_INITIALIZER};
+	struct fiber *fiber = &fibers[fiber_count++];
+
+	*fiber = (struct fiber){.rank = rank, .argument = argument, .run = run};
+	sem_init(&fiber->turn, 0, 0);
 }
 
 void fake_run(void)
@@ -418,6 +421,7 @@ void fake_run(void)
 	for (unsigned i = 0; i < fiber_count; i++)
 		if (pthread_create(&fibers[i].thread, NULL, fiber_run, &fibers[i]) != 0)
 			fake_fail("a thread cannot be made");
+	baton_pass(0);
 	for (unsigned i = 0; i < fiber_count; i++)
 		(void)pthread_join(fibers[i].thread, NULL);
 }
