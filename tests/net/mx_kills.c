@@ -47,6 +47,7 @@
 #define EXCHANGED  50
 #define TIMEOUT    60000 /* ms; generous, the cores may be busy */
 #define NOBODY     2000  /* ms for a connect to nobody */
+#define MOMENT     10000 /* us */
 #define LIFE_SHIFT 48
 #define TO_SHIFT   32
 
@@ -276,10 +277,13 @@ static void connect_to_nobody(uint32_t nid, uint32_t id)
 	say("nobody");
 }
 
+/* That takes seconds, in which the messages to others need not use all of the CPUs. */
 static void mourn(struct peer *peer)
 {
-	while (peer->connected || peer->under_way != 0)
+	while (peer->connected || peer->under_way != 0) {
 		requests_take();
+		usleep(MOMENT);
+	}
 	say("mourned");
 }
 
