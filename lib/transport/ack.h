@@ -16,7 +16,10 @@ static_assert(SMALL_NEAR * ACK_SMALL >= ACK_EVERY && SMALL_FAR >= SMALL_NEAR,
 /* How long an acknowledgement of this list may wait, ns. */
 static inline uint64_t acknowledgement_delay(enum ack_list list)
 {
-	return list == ACK_URGENT ? 0 : list == ACK_SOON ? ACK_SOON_DELAY : ACK_LATER_DELAY;
+	static const uint64_t delays[] = {
+		[ACK_URGENT] = 0, [ACK_SOON] = ACK_SOON_DELAY, [ACK_LATER] = ACK_LATER_DELAY};
+
+	return delays[list];
 }
 
 /* A sequenced frame of so many bytes arrived. */
