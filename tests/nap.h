@@ -14,6 +14,14 @@ static inline void nap(void)
 	nanosleep(&(const struct timespec){.tv_nsec = 10000}, NULL);
 }
 
+/* After so many looks that found nothing. The thread that helps may lose its CPU while it drives;
+ * then no look finds anything until it has one again. */
+static inline void look_pause(unsigned looks)
+{
+	if (looks % 1000 == 0)
+		nap();
+}
+
 /* Does a thread of this process sleep, as the scheduler says? Not one that has ended. */
 static inline bool thread_sleeps(pid_t thread)
 {

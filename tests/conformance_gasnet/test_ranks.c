@@ -286,8 +286,6 @@ static void children(void)
 
 #define PAUSE 1000 /* us */
 
-static volatile unsigned stage;
-
 /* --- ways to leave */
 
 /* These loops leave the CPUs to the ranks that end the job. */
@@ -477,6 +475,8 @@ static void *thread_poll(void *nothing)
 	return NULL;
 }
 
+static volatile bool never;
+
 /* Handlers on several threads, of which one leaves. */
 static void leave_threads(void)
 {
@@ -487,7 +487,7 @@ static void leave_threads(void)
 	barrier_pass();
 	if (rank == 0)
 		gasnet_exit(4);
-	GASNET_BLOCKUNTIL(stage == 1);
+	GASNET_BLOCKUNTIL(never);
 }
 
 #define THREADS       8u
