@@ -49,7 +49,8 @@ void __wrap_messages_ask(struct messages *messages, uint32_t peer)
 		__real_messages_ask(messages, peer);
 }
 
-/* What is added to the time at each look at it, until no thread waits any longer. */
+/* Each look at the time adds clock_step to it. A thread that still waits behind CLOCK_END is woken,
+ * so that the test fails instead of hanging. */
 #define CLOCK_END (1000 * SECOND)
 static uint64_t clock_step, clock_ahead;
 uint64_t __wrap_postern_core_library_now(void);
